@@ -1,0 +1,292 @@
+-- Times are timestamptz in UTC. Hashes and addresses are bytea. Blocks are bigint: no chain reaches 2^63 blocks.
+
+-- One row per configured chain: which chain it truly is, and how far its log has been recorded.
+CREATE TABLE chains (
+    name          text PRIMARY KEY,
+    chain_id      numeric(78, 0) NOT NULL,
+    genesis_hash  bytea NOT NULL,
+    pin_contract  bytea,                       -- address of the pin contract; null until deployed or configured
+    pin_block     bigint NOT NULL DEFAULT 0,   -- the first block that can hold pins
+    next_block    bigint NOT NULL DEFAULT 0,   -- the first block that the live reader has not recorded yet
+    epoch         bigint NOT NULL DEFAULT 0,   -- fencing: the highest lease epoch that wrote here
+    created       timestamptz NOT NULL DEFAULT now()
+);
+
+-- Hashes of the last recorded blocks, to recognise a reorganisation by its parent hash.
+CREATE TABLE chain_blocks (
+    chain   text NOT NULL REFERENCES chains (name) ON DELETE CASCADE,
+    number  bigint NOT NULL,
+    hash    bytea NOT NULL,
+    parent  bytea NOT NULL,
+    PRIMARY KEY (chain, number)
+);
+
+-- Who does what that only one may do, across replicas. Expiry is by the database's clock; epoch grows with each new owner.
+CREATE TABLE leases (
+    name     text PRIMARY KEY,
+    owner    uuid NOT NULL,
+    epoch    bigint NOT NULL,
+    expires  timestamptz NOT NULL
+);
+
+-- sequence is the head of the namespace's history. Its row lock serialises appends, so that sequence order is commit order.
+CREATE TABLE namespaces (
+    name      text PRIMARY KEY,
+    chain     text NOT NULL REFERENCES chains (name),
+    sequence  bigint NOT NULL DEFAULT 0,
+    created   timestamptz NOT NULL DEFAULT now()
+);
+
+-- The history. body is the enrichment as JSON, ready to be spliced into a frame; body_key is its name in the frame.
+CREATE TABLE events (
+    namespace    text NOT NULL,
+    sequence     bigint NOT NULL,
+    id           uuid NOT NULL,
+    type         text NOT NULL,
+    reference    uuid NOT NULL,
+    transaction  uuid,
+    topic        text NOT NULL DEFAULT '',
+    created      timestamptz NOT NULL,
+    listener     uuid,          -- of a blockchain event
+    name         text,          -- of a blockchain event
+    author       text,          -- of a message, as are tag, "group" and topics
+    tag          text,
+    "group"      text,
+    topics       text[],
+    tx_type      text,
+    body_key     text NOT NULL DEFAULT '',
+    body         text NOT NULL DEFAULT '',
+    PRIMARY KEY (namespace, sequence)
+);
+CREATE UNIQUE INDEX events_id ON events (id);
+CREATE INDEX events_reference ON events (reference);
+
+-- One record per (listener, log). A record whose block was reorganised away is marked, and only then may the same log be recorded again.
+-- The values live in the body of its event in the history, at (namespace, sequence).
+CREATE TABLE blockchain_events (
+    id           uuid PRIMARY KEY,
+    namespace    text NOT NULL,
+    sequence     bigint NOT NULL,
+    listener     uuid NOT NULL,
+    name         text NOT NULL,
+    protocol_id  text NOT NULL,
+    tx_hash      bytea NOT NULL,
+    block_number bigint NOT NULL,
+    block_hash   bytea NOT NULL,
+    log_index    bigint NOT NULL,
+    timestamp    timestamptz NOT NULL,
+    removed      boolean NOT NULL DEFAULT false
+);
+CREATE UNIQUE INDEX blockchain_events_once ON blockchain_events (listener, block_number, log_index, block_hash) WHERE NOT removed;
+CREATE INDEX blockchain_events_sequence ON blockchain_events (namespace, sequence);
+
+CREATE TABLE interfaces (
+    id          uuid PRIMARY KEY,
+    namespace   text NOT NULL,
+    name        text NOT NULL,
+    version     text NOT NULL,
+    description text NOT NULL DEFAULT '',
+    message     uuid NOT NULL,
+    state       text NOT NULL,          -- ready, confirmed, rejected
+    definition  text NOT NULL,          -- the whole contract.Interface as JSON
+    created     timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX interfaces_name ON interfaces (namespace, name, version) WHERE state <> 'rejected';
+
+CREATE TABLE apis (
+    id         uuid PRIMARY KEY,
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    interface  uuid NOT NULL,
+    location   bytea,                   -- contract address; null when each request brings its own
+    message    uuid NOT NULL,
+    state      text NOT NULL,           -- ready, confirmed, rejected
+    created    timestamptz NOT NULL,
+    updated    timestamptz
+);
+CREATE UNIQUE INDEX apis_name ON apis (namespace, name) WHERE state <> 'rejected';
+CREATE INDEX apis_interface ON apis (interface);
+
+-- checkpoint is the first block that this listener has not read; it counts only while the listener is not live. A live listener
+-- moves with its chain's next_block.
+CREATE TABLE listeners (
+    id           uuid PRIMARY KEY,
+    namespace    text NOT NULL,
+    chain        text NOT NULL REFERENCES chains (name),
+    name         text NOT NULL,
+    protocol_id  text NOT NULL,
+    interface    uuid,
+    address      bytea,                 -- null: every address
+    event        text NOT NULL,         -- the contract.Event as JSON
+    signature    text NOT NULL,
+    topic0       bytea,                 -- null: anonymous event
+    topic        text NOT NULL DEFAULT '',
+    first_event  text NOT NULL,
+    first_block  bigint NOT NULL,
+    checkpoint   bigint NOT NULL,
+    live         boolean NOT NULL DEFAULT false,
+    events       bigint NOT NULL DEFAULT 0,
+    created      timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX listeners_name ON listeners (namespace, name);
+CREATE INDEX listeners_chain ON listeners (chain, live, checkpoint);
+
+-- position is the highest sequence up to which everything is acknowledged or filtered out.
+CREATE TABLE subscriptions (
+    id         uuid PRIMARY KEY,
+    namespace  text NOT NULL REFERENCES namespaces (name),
+    name       text NOT NULL,
+    transport  text NOT NULL,
+    filter     text NOT NULL,           -- JSON as answered
+    options    text NOT NULL,           -- JSON as answered, firstEvent resolved
+    position   bigint NOT NULL,
+    epoch      bigint NOT NULL DEFAULT 0,
+    created    timestamptz NOT NULL,
+    updated    timestamptz
+);
+CREATE UNIQUE INDEX subscriptions_name ON subscriptions (namespace, name);
+
+-- Members of a network, as registered in the pin contract of their chain.
+CREATE TABLE members (
+    chain    text NOT NULL REFERENCES chains (name),
+    account  bytea NOT NULL,
+    name     text NOT NULL,
+    url      text NOT NULL DEFAULT '',
+    active   boolean NOT NULL DEFAULT true,
+    block    bigint NOT NULL,
+    PRIMARY KEY (chain, account)
+);
+
+CREATE TABLE messages (
+    id         uuid PRIMARY KEY,
+    namespace  text NOT NULL,
+    type       text NOT NULL,
+    txtype     text NOT NULL,
+    author     text NOT NULL,
+    key        text NOT NULL,
+    created    timestamptz NOT NULL,
+    topics     text[] NOT NULL,
+    tag        text NOT NULL DEFAULT '',
+    "group"    text NOT NULL DEFAULT '',
+    datahash   bytea NOT NULL,
+    hash       bytea NOT NULL,
+    batch      uuid,
+    state      text NOT NULL,           -- ready, sent, confirmed, rejected
+    reason     text NOT NULL DEFAULT '',-- why it was rejected
+    confirmed  timestamptz,
+    transaction uuid,
+    local      boolean NOT NULL,        -- sent by this member
+    idempotency_key text
+);
+CREATE INDEX messages_ready ON messages (namespace, id) WHERE state = 'ready' AND batch IS NULL;
+CREATE INDEX messages_namespace ON messages (namespace, id);
+CREATE INDEX messages_batch ON messages (batch);
+CREATE UNIQUE INDEX messages_idempotency ON messages (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE data (
+    id         uuid PRIMARY KEY,
+    namespace  text NOT NULL,
+    hash       bytea NOT NULL,
+    value      text NOT NULL,           -- canonical JSON
+    created    timestamptz NOT NULL
+);
+
+CREATE TABLE message_data (
+    message  uuid NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+    position integer NOT NULL,
+    data     uuid NOT NULL REFERENCES data (id),
+    PRIMARY KEY (message, position)
+);
+
+CREATE TABLE batches (
+    id         uuid PRIMARY KEY,
+    namespace  text NOT NULL,
+    author     text NOT NULL,
+    hash       bytea NOT NULL,
+    location   text NOT NULL DEFAULT '', -- where the payload is, in the words of the shared storage
+    payload    bytea,                    -- what goes or went out; null for a foreign batch that was fetched elsewhere
+    state      text NOT NULL,            -- ready, sent, confirmed, rejected
+    operation  uuid,                     -- the operation that pins it; null for a foreign batch
+    created    timestamptz NOT NULL,
+    confirmed  timestamptz
+);
+
+-- Pins in chain order, as the reader recorded them, until the aggregator has applied them.
+CREATE TABLE pins (
+    chain        text NOT NULL REFERENCES chains (name),
+    block_number bigint NOT NULL,
+    tx_index     bigint NOT NULL,
+    log_index    bigint NOT NULL,
+    block_hash   bytea NOT NULL,
+    tx_hash      bytea NOT NULL,
+    topics       bytea[] NOT NULL,
+    data         bytea NOT NULL,
+    state        text NOT NULL DEFAULT 'waiting',  -- waiting, applied, refused
+    reason       text NOT NULL DEFAULT '',
+    attempts     integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (chain, block_number, log_index)
+);
+CREATE INDEX pins_waiting ON pins (chain, block_number, log_index) WHERE state = 'waiting';
+
+CREATE TABLE transactions (
+    id              uuid PRIMARY KEY,
+    namespace       text NOT NULL,
+    type            text NOT NULL,      -- contract_invoke, batch_pin
+    idempotency_key text,
+    body_hash       bytea,              -- of the request that brought the idempotency key
+    blockchain_ids  text[] NOT NULL DEFAULT '{}',
+    created         timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX transactions_idempotency ON transactions (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX transactions_namespace ON transactions (namespace, id);
+
+CREATE TABLE operations (
+    id           uuid PRIMARY KEY,
+    namespace    text NOT NULL,
+    transaction  uuid NOT NULL REFERENCES transactions (id),
+    type         text NOT NULL,          -- blockchain_invoke, blockchain_pin_batch
+    status       text NOT NULL,          -- Initialized, Pending, Succeeded, Failed
+    plugin       text NOT NULL DEFAULT 'ethereum',
+    chain        text NOT NULL,
+    key          bytea NOT NULL,         -- signing address
+    input        text NOT NULL DEFAULT '{}',  -- JSON: what was asked, readable
+    output       text,                   -- JSON: transactionHash, blockNumber, gasUsed …
+    error        text NOT NULL DEFAULT '',
+    revert       text,                   -- JSON of pactwire.Revert
+    retry        uuid,                   -- the newer operation that took over
+    errors       text NOT NULL DEFAULT '[]', -- JSON: custom errors of the interface, to decode a revert on the chain
+    created      timestamptz NOT NULL,
+    updated      timestamptz NOT NULL
+);
+CREATE INDEX operations_namespace ON operations (namespace, id);
+CREATE INDEX operations_transaction ON operations (transaction);
+
+-- The nonce as the key's one submitter knows it (invariant 4 of docs/architecture.md).
+CREATE TABLE signers (
+    chain       text NOT NULL REFERENCES chains (name),
+    address     bytea NOT NULL,
+    next_nonce  bigint NOT NULL,
+    epoch       bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (chain, address)
+);
+
+-- What is still to be mined. A row leaves when its operation is terminal.
+CREATE TABLE outbox (
+    operation   uuid PRIMARY KEY REFERENCES operations (id),
+    chain       text NOT NULL,
+    key         bytea NOT NULL,
+    nonce       bigint,                  -- null until assigned
+    to_address  bytea,                   -- null: contract creation
+    data        bytea NOT NULL,
+    value       numeric(78, 0) NOT NULL DEFAULT 0,
+    gas         bigint NOT NULL,
+    options     text NOT NULL DEFAULT '{}', -- JSON: fee options and nonce asked for
+    raw         bytea,                   -- the signed bytes sent last
+    tx_hash     bytea,                   -- of raw
+    tx_hashes   bytea[] NOT NULL DEFAULT '{}', -- of every attempt; any of them may be mined
+    attempts    integer NOT NULL DEFAULT 0,
+    sent        timestamptz,
+    created     timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX outbox_nonce ON outbox (chain, key, nonce) WHERE nonce IS NOT NULL;
+CREATE INDEX outbox_unassigned ON outbox (chain, key, operation) WHERE nonce IS NULL;
