@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/lib/pq"
+
+	pactwire "github.com/pactwire/pactwire"
+)
+
+// ErrFenced means that another owner has taken over the lease under which a write was tried. The writer must stop.
+var ErrFenced = errors.New("the lease has a newer owner")
+
+// wrap says what was being done when err happened. A database out of reach becomes a pactwire.KindUnavailable, so that a
+// client is told to try again; everything else stays internal.
+func wrap(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", doing, err)
+	var known *pactwire.Error
+	if errors.As(err, &known) || !unreachable(err) {
+		return err
+	}
+	return pactwire.Unavailable("database_unavailable", err, "The database cannot be reached at the moment.")
+}
+
+// unreachable tells whether err comes from the way to the database rather than from the statement.
+func unreachable(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var server *pq.Error
+	if errors.As(err, &server) {
+		switch server.Code.Class() {
+		case "08", "53", "57": // connection exception, insufficient resources, operator intervention (shutdown, crash)
+			return server.Code != "57014" // a cancelled statement is the caller's own doing
+		}
+		return false
+	}
+	var network net.Error
+	var path *os.SyscallError
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) ||
+		errors.As(err, &network) || errors.As(err, &path)
+}
+
+// violates tells whether err is the breach of the unique constraint or index with that name.
+func violates(err error, constraint string) bool {
+	var server *pq.Error
+	return errors.As(err, &server) && server.Code == "23505" && server.Constraint == constraint
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+)
+
+// Lease is the right to do what only one may do, across all replicas. Epoch grows with every new owner: writes made under the lease carry it.
+type Lease struct {
+	Name  string    `db:"name"`
+	Owner uuid.UUID `db:"owner"`
+	Epoch int64     `db:"epoch"`
+}
+
+// errLeaseLost is the cause with which WithLease cancels the context of a holder that could not renew in time.
+var errLeaseLost = errors.New("the lease was lost")
+
+// WithLease waits until the lease is free, runs fn while holding it, and gives it back. The context of fn ends when the lease is lost;
+// WithLease then waits for the lease again. It returns what fn returned when fn ended of its own accord, and nil when ctx ended.
+func (db *DB) WithLease(ctx context.Context, name string, fn func(context.Context, Lease) error) error {
+	free := db.Subscribe(TopicLease(name))
+	defer free.Close()
+	for {
+		lease, held, err := db.acquireLease(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			db.log.WarnContext(ctx, "acquire a lease", "lease", name, "error", err)
+		case held:
+			err, lost := db.hold(ctx, lease, fn)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if !lost {
+				return err
+			}
+			db.log.WarnContext(ctx, "a lease was lost", "lease", name, "epoch", lease.Epoch)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-free.C:
+		case <-time.After(db.leaseTTL / 4):
+		}
+	}
+}
+
+// hold runs fn and renews the lease beside it.
+func (db *DB) hold(ctx context.Context, lease Lease, fn func(context.Context, Lease) error) (err error, lost bool) { //nolint:revive // the error is the holder's own
+	work, cancel := context.WithCancelCause(ctx)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		good := time.Now()
+		for {
+			select {
+			case <-work.Done():
+				return
+			case <-time.After(db.leaseTTL / 4):
+			}
+			asked := time.Now()
+			until, stop := context.WithDeadline(work, good.Add(db.leaseTTL*3/4))
+			ok, err := db.renewLease(until, lease)
+			stop()
+			switch {
+			case work.Err() != nil:
+				return
+			case err == nil && ok:
+				good = asked
+			case err == nil, time.Since(good) > db.leaseTTL*3/4:
+				// Stopping a quarter early leaves the holder time to notice before somebody else may own the lease.
+				cancel(errLeaseLost)
+				return
+			}
+		}
+	}()
+	err = fn(work, lease)
+	lost = errors.Is(context.Cause(work), errLeaseLost) || errors.Is(err, ErrFenced)
+	cancel(nil)
+	<-renewed
+	// The lease is given back even while the process stops, so that the next owner need not wait.
+	release, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer stop()
+	if rerr := db.releaseLease(release, lease); rerr != nil {
+		db.log.WarnContext(ctx, "release a lease", "lease", lease.Name, "error", rerr)
+	}
+	return err, lost
+}
+
+func (db *DB) acquireLease(ctx context.Context, name string) (Lease, bool, error) {
+	var got []Lease
+	err := db.db.SelectContext(ctx, &got, `
+		INSERT INTO leases (name, owner, epoch, expires) VALUES ($1, $2, 1, now() + $3 * interval '1 millisecond')
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires = excluded.expires
+		WHERE leases.expires <= now()
+		RETURNING name, owner, epoch`, name, uuid.New(), db.leaseTTL.Milliseconds())
+	if err != nil {
+		return Lease{}, false, wrap(err, "acquire lease "+name)
+	}
+	if len(got) == 0 {
+		return Lease{}, false, nil
+	}
+	return got[0], true, nil
+}
+
+func (db *DB) renewLease(ctx context.Context, lease Lease) (bool, error) {
+	result, err := db.db.ExecContext(ctx, `
+		UPDATE leases SET expires = now() + $3 * interval '1 millisecond' WHERE name = $1 AND owner = $2 AND expires > now()`,
+		lease.Name, lease.Owner, db.leaseTTL.Milliseconds())
+	if err != nil {
+		return false, wrap(err, "renew lease "+lease.Name)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, wrap(err, "renew lease "+lease.Name)
+}
+
+func (db *DB) releaseLease(ctx context.Context, lease Lease) error {
+	_, err := db.db.ExecContext(ctx, `UPDATE leases SET expires = '-infinity' WHERE name = $1 AND owner = $2`, lease.Name, lease.Owner)
+	if err == nil {
+		db.Notify(TopicLease(lease.Name))
+	}
+	return wrap(err, "release lease "+lease.Name)
+}
+
+// ReleaseAllLeases frees every lease, for a process that knows itself to be the database's only user: after a crash it need not
+// wait for the leases of its former self.
+func (db *DB) ReleaseAllLeases(ctx context.Context) error {
+	_, err := db.db.ExecContext(ctx, `UPDATE leases SET expires = '-infinity'`)
+	return wrap(err, "release all leases")
+}
+
+// checkLease fails with ErrFenced unless the lease is still the owner's, and keeps it so until the transaction ends.
+func checkLease(ctx context.Context, tx *sqlx.Tx, lease Lease) error {
+	var epoch int64
+	if err := tx.GetContext(ctx, &epoch, `SELECT epoch FROM leases WHERE name = $1 FOR SHARE`, lease.Name); err != nil {
+		return fmt.Errorf("check lease %s: %w", lease.Name, err)
+	}
+	if epoch != lease.Epoch {
+		return fmt.Errorf("lease %s: %w", lease.Name, ErrFenced)
+	}
+	return nil
+}
