@@ -19,6 +19,8 @@ type Chain struct {
 	GenesisHash []byte `db:"genesis_hash"`
 	PinContract []byte `db:"pin_contract"` // nil until it is deployed or configured
 	PinBlock    int64  `db:"pin_block"`    // the first block that can hold pins
+	PinNext     int64  `db:"pin_next"`     // the first block whose pins are not recorded yet; counts only while PinLive is false
+	PinLive     bool   `db:"pin_live"`     // pins move with NextBlock
 	NextBlock   int64  `db:"next_block"`   // the first block that the live reader has not recorded yet
 	Epoch       int64  `db:"epoch"`
 }
@@ -51,7 +53,8 @@ func (db *DB) EnsureChain(ctx context.Context, name string, chainID *big.Int, ge
 }
 
 const sqlChain = `
-	SELECT name, CAST(chain_id AS text) AS chain_id, genesis_hash, pin_contract, pin_block, next_block, epoch FROM chains WHERE name = $1`
+	SELECT name, CAST(chain_id AS text) AS chain_id, genesis_hash, pin_contract, pin_block, pin_next, pin_live, next_block, epoch
+	FROM chains WHERE name = $1`
 
 // Chain returns one chain.
 func (db *DB) Chain(ctx context.Context, name string) (Chain, error) {
@@ -60,8 +63,14 @@ func (db *DB) Chain(ctx context.Context, name string) (Chain, error) {
 	return c, missing(err, "chain", name, "read chain "+name)
 }
 
-// SetPinContract records which contract pins batches on the chain, and the first block that can hold its pins.
+// SetPinContract records which contract pins batches on the chain, and the first block that can hold its pins. The reader reads another contract's pins,
+// or those from another block on, from that block on; for the known contract it goes on where it was.
 func (db *DB) SetPinContract(ctx context.Context, name string, address common.Address, block int64) error {
-	_, err := db.db.ExecContext(ctx, `UPDATE chains SET pin_contract = $2, pin_block = $3 WHERE name = $1`, name, address.Bytes(), block)
+	_, err := db.db.ExecContext(ctx, `
+		UPDATE chains SET pin_contract = $2, pin_block = $3, pin_next = $3, pin_live = false
+		WHERE name = $1 AND (pin_contract IS DISTINCT FROM $2 OR pin_block <> $3)`, name, address.Bytes(), block)
+	if err == nil {
+		db.Notify(TopicListeners(name)) // the reader has one more contract to hear
+	}
 	return wrap(err, "record the pin contract of chain "+name)
 }
