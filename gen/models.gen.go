@@ -111,11 +111,11 @@ type ContractAPIURLs struct {
 type ContractInterface struct {
 	Created     *time.Time          `json:"created,omitempty"`
 	Description string              `json:"description"`
-	Errors      []ErrorDefinition   `json:"errors,omitempty"`
-	Events      []EventDefinition   `json:"events,omitempty"`
+	Errors      *[]ErrorDefinition  `json:"errors,omitempty"`
+	Events      *[]EventDefinition  `json:"events,omitempty"`
 	ID          *openapi_types.UUID `json:"id,omitempty"`
 	Message     *openapi_types.UUID `json:"message,omitempty"`
-	Methods     []Method            `json:"methods,omitempty"`
+	Methods     *[]Method           `json:"methods,omitempty"`
 	Name        string              `json:"name"`
 	Namespace   string              `json:"namespace"`
 
@@ -126,13 +126,13 @@ type ContractInterface struct {
 
 // ContractInterfaceInput defines model for ContractInterfaceInput.
 type ContractInterfaceInput struct {
-	Description *string           `json:"description,omitempty"`
-	Errors      []ErrorDefinition `json:"errors,omitempty"`
-	Events      []EventDefinition `json:"events,omitempty"`
-	Methods     []Method          `json:"methods,omitempty"`
-	Name        string            `json:"name"`
-	Namespace   *string           `json:"namespace,omitempty"`
-	Version     string            `json:"version"`
+	Description *string                `json:"description,omitempty"`
+	Errors      []ErrorDefinitionInput `json:"errors,omitempty"`
+	Events      []EventDefinitionInput `json:"events,omitempty"`
+	Methods     []MethodInput          `json:"methods,omitempty"`
+	Name        string                 `json:"name"`
+	Namespace   *string                `json:"namespace,omitempty"`
+	Version     string                 `json:"version"`
 }
 
 // ContractListener defines model for ContractListener.
@@ -157,7 +157,7 @@ type ContractListener struct {
 
 // ContractListenerInput An event of an interface by its path, or an event that the request describes
 type ContractListenerInput struct {
-	Event *EventDefinition `json:"event,omitempty"`
+	Event *EventDefinitionInput `json:"event,omitempty"`
 
 	// EventPath Pathname or full signature of an event of the interface
 	EventPath *string `json:"eventPath,omitempty"`
@@ -239,6 +239,17 @@ type Error struct {
 // ErrorDefinition defines model for ErrorDefinition.
 type ErrorDefinition struct {
 	Contract    *openapi_types.UUID `json:"contract,omitempty"`
+	Description string              `json:"description"`
+	ID          *openapi_types.UUID `json:"id,omitempty"`
+	Name        string              `json:"name"`
+	Namespace   *string             `json:"namespace,omitempty"`
+	Params      []Param             `json:"params"`
+	Pathname    string              `json:"pathname"`
+}
+
+// ErrorDefinitionInput defines model for ErrorDefinitionInput.
+type ErrorDefinitionInput struct {
+	Contract    *openapi_types.UUID `json:"contract,omitempty"`
 	Description *string             `json:"description,omitempty"`
 	ID          *openapi_types.UUID `json:"id,omitempty"`
 	Name        string              `json:"name"`
@@ -282,6 +293,18 @@ type EventContractAPI struct {
 
 // EventDefinition defines model for EventDefinition.
 type EventDefinition struct {
+	Contract    *openapi_types.UUID `json:"contract,omitempty"`
+	Description string              `json:"description"`
+	Details     *EventDetails       `json:"details,omitempty"`
+	ID          *openapi_types.UUID `json:"id,omitempty"`
+	Name        string              `json:"name"`
+	Namespace   *string             `json:"namespace,omitempty"`
+	Params      []Param             `json:"params"`
+	Pathname    string              `json:"pathname"`
+}
+
+// EventDefinitionInput defines model for EventDefinitionInput.
+type EventDefinitionInput struct {
 	Contract    *openapi_types.UUID `json:"contract,omitempty"`
 	Description *string             `json:"description,omitempty"`
 	Details     *EventDetails       `json:"details,omitempty"`
@@ -335,16 +358,16 @@ type GenerateRequest struct {
 
 // InlineInvokeRequest defines model for InlineInvokeRequest.
 type InlineInvokeRequest struct {
-	Errors         []ErrorDefinition `json:"errors,omitempty"`
-	IdempotencyKey *string           `json:"idempotencyKey,omitempty"`
+	Errors         []ErrorDefinitionInput `json:"errors,omitempty"`
+	IdempotencyKey *string                `json:"idempotencyKey,omitempty"`
 
 	// Input The arguments by parameter name
 	Input json.RawMessage `json:"input,omitempty"`
 
 	// Key Address that signs (invoke), or that calls (query)
-	Key      *string  `json:"key,omitempty"`
-	Location Location `json:"location"`
-	Method   Method   `json:"method"`
+	Key      *string     `json:"key,omitempty"`
+	Location Location    `json:"location"`
+	Method   MethodInput `json:"method"`
 
 	// Options As in the other invoke and query requests
 	Options json.RawMessage `json:"options,omitempty"`
@@ -486,6 +509,25 @@ type MessageInput struct {
 // Method defines model for Method.
 type Method struct {
 	Contract    *openapi_types.UUID `json:"contract,omitempty"`
+	Description string              `json:"description"`
+	Details     *MethodDetails      `json:"details,omitempty"`
+	ID          *openapi_types.UUID `json:"id,omitempty"`
+	Name        string              `json:"name"`
+	Namespace   *string             `json:"namespace,omitempty"`
+	Params      []Param             `json:"params"`
+	Pathname    string              `json:"pathname"`
+	Returns     []Param             `json:"returns"`
+}
+
+// MethodDetails defines model for MethodDetails.
+type MethodDetails struct {
+	// StateMutability pure, view, nonpayable or payable
+	StateMutability *string `json:"stateMutability,omitempty"`
+}
+
+// MethodInput defines model for MethodInput.
+type MethodInput struct {
+	Contract    *openapi_types.UUID `json:"contract,omitempty"`
 	Description *string             `json:"description,omitempty"`
 	Details     *MethodDetails      `json:"details,omitempty"`
 	ID          *openapi_types.UUID `json:"id,omitempty"`
@@ -494,12 +536,6 @@ type Method struct {
 	Params      []Param             `json:"params,omitempty"`
 	Pathname    *string             `json:"pathname,omitempty"`
 	Returns     []Param             `json:"returns,omitempty"`
-}
-
-// MethodDetails defines model for MethodDetails.
-type MethodDetails struct {
-	// StateMutability pure, view, nonpayable or payable
-	StateMutability *string `json:"stateMutability,omitempty"`
 }
 
 // NamespaceRecord defines model for NamespaceRecord.
@@ -531,16 +567,16 @@ type NodeStatus struct {
 
 // Operation defines model for Operation.
 type Operation struct {
-	Attempts    []Attempt              `json:"attempts,omitempty"`
-	BlockNumber *string                `json:"blockNumber,omitempty"`
-	Created     time.Time              `json:"created"`
-	Error       *string                `json:"error,omitempty"`
-	GasUsed     *string                `json:"gasUsed,omitempty"`
-	ID          openapi_types.UUID     `json:"id"`
-	Input       map[string]interface{} `json:"input,omitempty"`
-	Namespace   string                 `json:"namespace"`
-	Output      map[string]interface{} `json:"output,omitempty"`
-	Plugin      string                 `json:"plugin"`
+	Attempts    []Attempt          `json:"attempts,omitempty"`
+	BlockNumber *string            `json:"blockNumber,omitempty"`
+	Created     time.Time          `json:"created"`
+	Error       *string            `json:"error,omitempty"`
+	GasUsed     *string            `json:"gasUsed,omitempty"`
+	ID          openapi_types.UUID `json:"id"`
+	Input       json.RawMessage    `json:"input,omitempty"`
+	Namespace   string             `json:"namespace"`
+	Output      json.RawMessage    `json:"output,omitempty"`
+	Plugin      string             `json:"plugin"`
 
 	// Retry The operation that took over
 	Retry *openapi_types.UUID `json:"retry,omitempty"`

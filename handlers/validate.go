@@ -1,0 +1,161 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/labstack/echo/v4"
+
+	pactwire "github.com/pactwire/pactwire"
+)
+
+// maxDepth bounds the nesting of a request's JSON; ABIs nest a tuple two levels deeper each.
+const maxDepth = 200
+
+// validator checks each request against openapi.yaml before a handler sees it. It finds the operation by the route that echo has matched
+// already, so that nothing is routed twice.
+type validator struct {
+	routes  map[string]*routers.Route // "METHOD /echo/:path"
+	options *openapi3filter.Options
+	maxBody int64
+}
+
+func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, error) {
+	v := &validator{routes: map[string]*routers.Route{}, maxBody: maxBody}
+	for path, item := range doc.Paths.Map() {
+		pattern := base + echoPath(path)
+		for method, operation := range item.Operations() {
+			// The route's item carries the parameters that all operations of the path share.
+			v.routes[method+" "+pattern] = &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: operation}
+		}
+	}
+	if len(v.routes) == 0 {
+		return nil, errors.New("read the document: it has no paths")
+	}
+	v.options = &openapi3filter.Options{
+		// Credentials are looked at before the request is read at all, in authenticate.
+		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
+		// Without it the body would be decoded a second time, with names compared case-insensitively, and could smuggle values.
+		KeepValidatedValue: true,
+		SchemaValidationOptions: []openapi3.SchemaValidationOption{
+			openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(
+				`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)),
+		},
+	}
+	v.options.WithCustomSchemaErrorFunc(func(err *openapi3.SchemaError) string { return err.Reason })
+	return v, nil
+}
+
+// echoPath writes /a/{b} as /a/:b.
+func echoPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}
+
+func (v *validator) middleware(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		route := v.routes[r.Method+" "+c.Path()]
+		if route == nil {
+			return echo.ErrNotFound
+		}
+		if err := v.readBody(r, route.Operation); err != nil {
+			return err
+		}
+		names, values := c.ParamNames(), c.ParamValues()
+		params := make(map[string]string, len(names))
+		for i, name := range names {
+			params[name] = values[i]
+		}
+		input := &openapi3filter.RequestValidationInput{
+			Request: r, PathParams: params, Route: route, Options: v.options, QueryParams: r.URL.Query(),
+		}
+		if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
+			return requestError(err)
+		}
+		return next(c)
+	}
+}
+
+// readBody reads a request's body whole, within the limit, and checks what JSON schemas cannot say.
+func (v *validator) readBody(r *http.Request, operation *openapi3.Operation) error {
+	if operation.RequestBody == nil {
+		r.Body = http.NoBody
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		if r.ContentLength == 0 {
+			return pactwire.Invalid("", "the request needs a JSON body")
+		}
+		return pactwire.Errorf(pactwire.KindInvalid, "unsupported_media_type", "The request body must be application/json.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, v.maxBody))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) || r.Context().Err() != nil {
+			return err //nolint:wrapcheck // classified as it is
+		}
+		return pactwire.Invalid("", "the request body could not be read to its end")
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return pactwire.Invalid("", "the request needs a JSON body")
+	}
+	if err := checkJSON(body); err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	return nil
+}
+
+// requestError words what openapi3filter says, in terms of the request's fields.
+func requestError(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var request *openapi3filter.RequestError
+	if !errors.As(err, &request) {
+		return pactwire.Invalid("", "%s", err.Error())
+	}
+	var schema *openapi3.SchemaError
+	if errors.As(request.Err, &schema) {
+		path := fieldPath(schema.JSONPointer())
+		if request.Parameter != nil {
+			path = request.Parameter.Name
+		}
+		return pactwire.Invalid(path, "%s", strings.TrimSuffix(schema.Reason, "."))
+	}
+	reason := request.Reason
+	if request.Err != nil {
+		reason = request.Err.Error()
+	}
+	if request.Parameter != nil {
+		return pactwire.Invalid(request.Parameter.Name, "%s", reason)
+	}
+	return pactwire.Invalid("", "the request body is not as described: %s", reason)
+}
+
+// fieldPath writes a JSON pointer as people write it: input.items[2].price.
+func fieldPath(pointer []string) string {
+	var b strings.Builder
+	for _, part := range pointer {
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			fmt.Fprintf(&b, "[%s]", part)
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
