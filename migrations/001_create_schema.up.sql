@@ -236,16 +236,16 @@ CREATE TABLE transactions (
     type            text NOT NULL,      -- contract_invoke, batch_pin
     idempotency_key text,
     body_hash       bytea,              -- of the request that brought the idempotency key
-    blockchain_ids  text[] NOT NULL DEFAULT '{}',
     created         timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX transactions_idempotency ON transactions (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX transactions_namespace ON transactions (namespace, id);
 
+-- transaction always names a row of transactions: one statement inserts both (and the outbox row), so that a foreign key would only cost time.
 CREATE TABLE operations (
     id           uuid PRIMARY KEY,
     namespace    text NOT NULL,
-    transaction  uuid NOT NULL REFERENCES transactions (id),
+    transaction  uuid NOT NULL,
     type         text NOT NULL,          -- blockchain_invoke, blockchain_pin_batch
     status       text NOT NULL,          -- Initialized, Pending, Succeeded, Failed
     plugin       text NOT NULL DEFAULT 'ethereum',
@@ -257,38 +257,41 @@ CREATE TABLE operations (
     revert       text,                   -- JSON of pactwire.Revert
     retry        uuid,                   -- the newer operation that took over
     errors       text NOT NULL DEFAULT '[]', -- JSON: custom errors of the interface, to decode a revert on the chain
+    tx_hash      bytea,                  -- the transaction that was mined; null until the operation is terminal
+    tx_hashes    bytea[],                -- of every attempt; null until the operation is terminal
     created      timestamptz NOT NULL,
     updated      timestamptz NOT NULL
-);
+) WITH (fillfactor = 80);
 CREATE INDEX operations_namespace ON operations (namespace, id);
 CREATE INDEX operations_transaction ON operations (transaction);
 
--- The nonce as the key's one submitter knows it (invariant 4 of docs/architecture.md).
+-- The nonce as the key's one submitter knows it (invariant 4 of docs/architecture.md). next_nonce is the lowest that was never given.
 CREATE TABLE signers (
     chain       text NOT NULL REFERENCES chains (name),
     address     bytea NOT NULL,
-    next_nonce  bigint NOT NULL,
+    next_nonce  bigint NOT NULL DEFAULT 0,
     epoch       bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (chain, address)
 );
 
--- What is still to be mined. A row leaves when its operation is terminal.
+-- What is still to be mined. A row leaves when its operation is terminal. A filler is a transfer of nothing to oneself that uses up a nonce which would
+-- otherwise hold up the later ones: it has an id, but no operation.
 CREATE TABLE outbox (
-    operation   uuid PRIMARY KEY REFERENCES operations (id),
+    operation   uuid PRIMARY KEY,
     chain       text NOT NULL,
     key         bytea NOT NULL,
+    filler      boolean NOT NULL DEFAULT false,
     nonce       bigint,                  -- null until assigned
     to_address  bytea,                   -- null: contract creation
     data        bytea NOT NULL,
     value       numeric(78, 0) NOT NULL DEFAULT 0,
-    gas         bigint NOT NULL,
+    gas         bigint NOT NULL,         -- the gas limit
     options     text NOT NULL DEFAULT '{}', -- JSON: fee options and nonce asked for
     raw         bytea,                   -- the signed bytes sent last
     tx_hash     bytea,                   -- of raw
     tx_hashes   bytea[] NOT NULL DEFAULT '{}', -- of every attempt; any of them may be mined
-    attempts    integer NOT NULL DEFAULT 0,
-    sent        timestamptz,
+    assigned    timestamptz,             -- when the nonce was given
     created     timestamptz NOT NULL
-);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE UNIQUE INDEX outbox_nonce ON outbox (chain, key, nonce) WHERE nonce IS NOT NULL;
 CREATE INDEX outbox_unassigned ON outbox (chain, key, operation) WHERE nonce IS NULL;
