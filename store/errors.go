@@ -58,3 +58,9 @@ func violates(err error, constraint string) bool {
 	var server *pq.Error
 	return errors.As(err, &server) && server.Code == "23505" && server.Constraint == constraint
 }
+
+// isDataError tells whether a value could not be read as the type that the statement gave it (SQLSTATE class 22).
+func isDataError(err error) bool {
+	var server *pq.Error
+	return errors.As(err, &server) && server.Code.Class() == "22"
+}
