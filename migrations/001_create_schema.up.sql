@@ -7,8 +7,6 @@ CREATE TABLE chains (
     genesis_hash  bytea NOT NULL,
     pin_contract  bytea,                       -- address of the pin contract; null until deployed or configured
     pin_block     bigint NOT NULL DEFAULT 0,   -- the first block that can hold pins
-    pin_next      bigint NOT NULL DEFAULT 0,   -- the first block whose pins are not recorded yet; counts only while pin_live is false
-    pin_live      boolean NOT NULL DEFAULT false, -- pins move with next_block
     next_block    bigint NOT NULL DEFAULT 0,   -- the first block that the live reader has not recorded yet
     epoch         bigint NOT NULL DEFAULT 0,   -- fencing: the highest lease epoch that wrote here
     created       timestamptz NOT NULL DEFAULT now()
@@ -82,32 +80,43 @@ CREATE TABLE blockchain_events (
 CREATE UNIQUE INDEX blockchain_events_once ON blockchain_events (listener, block_number, log_index, block_hash) WHERE NOT removed;
 CREATE INDEX blockchain_events_sequence ON blockchain_events (namespace, sequence);
 
+-- Definitions. Ids come from whoever made the definition, so they are unique within the namespace only. A deleted one keeps its row: the network's
+-- members must go on agreeing on which names are taken, whatever each of them has deleted at home.
 CREATE TABLE interfaces (
-    id          uuid PRIMARY KEY,
     namespace   text NOT NULL,
+    id          uuid NOT NULL,
     name        text NOT NULL,
     version     text NOT NULL,
     description text NOT NULL DEFAULT '',
+    author      text NOT NULL,
     message     uuid NOT NULL,
     state       text NOT NULL,          -- ready, confirmed, rejected
     definition  text NOT NULL,          -- the whole contract.Interface as JSON
-    created     timestamptz NOT NULL
+    created     timestamptz NOT NULL,
+    deleted     timestamptz,            -- this member's copy was deleted
+    PRIMARY KEY (namespace, id)
 );
 CREATE UNIQUE INDEX interfaces_name ON interfaces (namespace, name, version) WHERE state <> 'rejected';
+CREATE INDEX interfaces_message ON interfaces (namespace, message);
 
 CREATE TABLE apis (
-    id         uuid PRIMARY KEY,
     namespace  text NOT NULL,
+    id         uuid NOT NULL,
     name       text NOT NULL,
     interface  uuid NOT NULL,
     location   bytea,                   -- contract address; null when each request brings its own
+    author     text NOT NULL,
     message    uuid NOT NULL,
-    state      text NOT NULL,           -- ready, confirmed, rejected
+    state      text NOT NULL,           -- ready, confirmed, rejected, replaced (its author confirmed another one of the same name)
     created    timestamptz NOT NULL,
-    updated    timestamptz
+    updated    timestamptz,
+    deleted    timestamptz,             -- this member's copy was deleted
+    PRIMARY KEY (namespace, id)
 );
-CREATE UNIQUE INDEX apis_name ON apis (namespace, name) WHERE state <> 'rejected';
-CREATE INDEX apis_interface ON apis (interface);
+CREATE UNIQUE INDEX apis_ready ON apis (namespace, name) WHERE state = 'ready' AND deleted IS NULL;
+CREATE UNIQUE INDEX apis_confirmed ON apis (namespace, name) WHERE state = 'confirmed';
+CREATE INDEX apis_interface ON apis (namespace, interface);
+CREATE INDEX apis_message ON apis (namespace, message);
 
 -- checkpoint is the first block that this listener has not read; it counts only while the listener is not live. A live listener
 -- moves with its chain's next_block.
@@ -131,7 +140,7 @@ CREATE TABLE listeners (
     created      timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX listeners_name ON listeners (namespace, name);
-CREATE INDEX listeners_chain ON listeners (chain); -- holds nothing that moves, so that a checkpoint's update touches no index
+CREATE INDEX listeners_chain ON listeners (chain, live, checkpoint);
 
 -- position is the highest sequence up to which everything is acknowledged or filtered out.
 CREATE TABLE subscriptions (
@@ -148,20 +157,21 @@ CREATE TABLE subscriptions (
 );
 CREATE UNIQUE INDEX subscriptions_name ON subscriptions (namespace, name);
 
--- Members of a network, as registered in the pin contract of their chain.
+-- The members of a namespace's network, as the pin contract's log tells them up to the namespace's position in it.
 CREATE TABLE members (
-    chain    text NOT NULL REFERENCES chains (name),
-    account  bytea NOT NULL,
-    name     text NOT NULL,
-    url      text NOT NULL DEFAULT '',
-    active   boolean NOT NULL DEFAULT true,
-    block    bigint NOT NULL,
-    PRIMARY KEY (chain, account)
+    namespace text NOT NULL REFERENCES namespaces (name),
+    account   bytea NOT NULL,
+    name      text NOT NULL,
+    url       text NOT NULL DEFAULT '',
+    active    boolean NOT NULL DEFAULT true,
+    block     bigint NOT NULL,          -- of the last change
+    PRIMARY KEY (namespace, account)
 );
 
 CREATE TABLE messages (
-    id         uuid PRIMARY KEY,
     namespace  text NOT NULL,
+    id         uuid NOT NULL,
+    network    text NOT NULL,           -- the namespace's name within the network, as the header has it
     type       text NOT NULL,
     txtype     text NOT NULL,
     author     text NOT NULL,
@@ -172,50 +182,55 @@ CREATE TABLE messages (
     "group"    text NOT NULL DEFAULT '',
     datahash   bytea NOT NULL,
     hash       bytea NOT NULL,
+    data       text NOT NULL,           -- JSON: [{"id","hash"}]
     batch      uuid,
     state      text NOT NULL,           -- ready, sent, confirmed, rejected
     reason     text NOT NULL DEFAULT '',-- why it was rejected
     confirmed  timestamptz,
     transaction uuid,
     local      boolean NOT NULL,        -- sent by this member
-    idempotency_key text
+    pin        bigint,                  -- position of the pin that decided it; null while the network's order has not
+    PRIMARY KEY (namespace, id)
 );
-CREATE INDEX messages_ready ON messages (namespace, id) WHERE state = 'ready' AND batch IS NULL;
-CREATE INDEX messages_namespace ON messages (namespace, id);
-CREATE INDEX messages_batch ON messages (batch);
-CREATE UNIQUE INDEX messages_idempotency ON messages (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX messages_ready ON messages (namespace, id) WHERE state = 'ready';
+CREATE INDEX messages_batch ON messages (namespace, batch);
 
+-- The values of messages, in the order of each message.
 CREATE TABLE data (
-    id         uuid PRIMARY KEY,
     namespace  text NOT NULL,
+    message    uuid NOT NULL,
+    position   integer NOT NULL,
+    id         uuid NOT NULL,
     hash       bytea NOT NULL,
     value      text NOT NULL,           -- canonical JSON
-    created    timestamptz NOT NULL
+    created    timestamptz NOT NULL,
+    PRIMARY KEY (namespace, message, position),
+    FOREIGN KEY (namespace, message) REFERENCES messages (namespace, id) ON DELETE CASCADE
 );
-
-CREATE TABLE message_data (
-    message  uuid NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
-    position integer NOT NULL,
-    data     uuid NOT NULL REFERENCES data (id),
-    PRIMARY KEY (message, position)
-);
+CREATE INDEX data_id ON data (namespace, id);
 
 CREATE TABLE batches (
-    id         uuid PRIMARY KEY,
     namespace  text NOT NULL,
+    id         uuid NOT NULL,
     author     text NOT NULL,
     hash       bytea NOT NULL,
     location   text NOT NULL DEFAULT '', -- where the payload is, in the words of the shared storage
-    payload    bytea,                    -- what goes or went out; null for a foreign batch that was fetched elsewhere
-    state      text NOT NULL,            -- ready, sent, confirmed, rejected
+    messages   integer NOT NULL,         -- how many
+    state      text NOT NULL,            -- sent, confirmed, rejected
+    reason     text NOT NULL DEFAULT '', -- why it was rejected
     operation  uuid,                     -- the operation that pins it; null for a foreign batch
     created    timestamptz NOT NULL,
-    confirmed  timestamptz
+    confirmed  timestamptz,
+    pin        bigint,                   -- position of the pin that decided it
+    PRIMARY KEY (namespace, id, author)
 );
+CREATE INDEX batches_sent ON batches (namespace) WHERE state = 'sent';
 
--- Pins in chain order, as the reader recorded them, until the aggregator has applied them.
+-- The logs of the pin contract in chain order, as the reader recorded them; position is the order in which they were recorded. Each
+-- namespace of the chain has its own cursor on them, so that one that is added later replays them all.
 CREATE TABLE pins (
     chain        text NOT NULL REFERENCES chains (name),
+    position     bigint GENERATED ALWAYS AS IDENTITY,
     block_number bigint NOT NULL,
     tx_index     bigint NOT NULL,
     log_index    bigint NOT NULL,
@@ -223,12 +238,29 @@ CREATE TABLE pins (
     tx_hash      bytea NOT NULL,
     topics       bytea[] NOT NULL,
     data         bytea NOT NULL,
-    state        text NOT NULL DEFAULT 'waiting',  -- waiting, applied, refused
-    reason       text NOT NULL DEFAULT '',
-    attempts     integer NOT NULL DEFAULT 0,
-    PRIMARY KEY (chain, block_number, log_index, block_hash) -- the block hash: an applied pin may stand beside the one that a reorganisation put in its place
+    PRIMARY KEY (chain, block_number, log_index)
 );
-CREATE INDEX pins_waiting ON pins (chain, block_number, log_index) WHERE state = 'waiting';
+CREATE UNIQUE INDEX pins_position ON pins (chain, position);
+-- The first word of a pin's and a chunk's data is the batch's id.
+CREATE INDEX pins_batch ON pins (chain, substring(data FROM 1 FOR 32), position);
+
+CREATE TABLE pin_cursors (
+    namespace  text PRIMARY KEY REFERENCES namespaces (name),
+    position   bigint NOT NULL
+);
+
+-- Batches that this member refused, with the reason: for a person to look at.
+CREATE TABLE refused_pins (
+    namespace    text NOT NULL,
+    position     bigint NOT NULL,
+    author       text NOT NULL,
+    batch        uuid NOT NULL,
+    block_number bigint NOT NULL,
+    tx_hash      bytea NOT NULL,
+    reason       text NOT NULL,
+    created      timestamptz NOT NULL,
+    PRIMARY KEY (namespace, position)
+);
 
 CREATE TABLE transactions (
     id              uuid PRIMARY KEY,

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// Batch is a group of messages that is pinned to the chain with one transaction.
+type Batch struct {
+	Namespace string     `db:"namespace"`
+	ID        uuid.UUID  `db:"id"`
+	Author    string     `db:"author"`
+	Hash      []byte     `db:"hash"`     // SHA-256 over the payload, which is canonical JSON
+	Location  string     `db:"location"` // where the payload is, in the words of the shared storage
+	Messages  int        `db:"messages"` // how many
+	State     string     `db:"state"`    // StateSent, StateConfirmed, StateRejected
+	Reason    string     `db:"reason"`
+	Operation *uuid.UUID `db:"operation"` // the operation that pins it; nil for a foreign batch
+	Created   time.Time  `db:"created"`
+	Confirmed *time.Time `db:"confirmed"`
+	Pin       *int64     `db:"pin"` // position of the pin that decided it
+}
+
+// ReadyMessages returns the oldest messages that wait for a batch, with their data: at most maxCount, and at most maxBytes of data unless
+// the first message alone is larger.
+func (db *DB) ReadyMessages(ctx context.Context, namespace string, maxCount int, maxBytes int64) ([]Message, map[uuid.UUID][]Data, error) {
+	doing := "read the messages that wait in namespace " + namespace
+	var messages []Message
+	err := db.db.SelectContext(ctx, &messages, `
+		SELECT `+messageColumns+` FROM messages WHERE namespace = $1 AND state = 'ready' AND local ORDER BY id LIMIT $2`, namespace, maxCount)
+	if err != nil {
+		return nil, nil, wrap(err, doing)
+	}
+	if len(messages) == 0 {
+		return nil, nil, nil
+	}
+	var sizes []struct {
+		Message uuid.UUID `db:"message"`
+		Size    int64     `db:"size"`
+	}
+	ids := messageIDs(messages)
+	err = db.db.SelectContext(ctx, &sizes, `
+		SELECT message, sum(octet_length(value)) AS size FROM data WHERE namespace = $1 AND message = ANY($2) GROUP BY message`,
+		namespace, pq.Array(ids))
+	if err != nil {
+		return nil, nil, wrap(err, doing)
+	}
+	size := make(map[uuid.UUID]int64, len(sizes))
+	for _, s := range sizes {
+		size[s.Message] = s.Size
+	}
+	fit, total := 0, int64(0)
+	for fit < len(ids) && (fit == 0 || total+size[ids[fit]] <= maxBytes) {
+		total += size[ids[fit]]
+		fit++
+	}
+	var rows []Data
+	err = db.db.SelectContext(ctx, &rows, `
+		SELECT `+dataColumns+` FROM data WHERE namespace = $1 AND message = ANY($2) ORDER BY message, position`, namespace, pq.Array(ids[:fit]))
+	if err != nil {
+		return nil, nil, wrap(err, doing)
+	}
+	data := make(map[uuid.UUID][]Data, fit)
+	for i := range rows {
+		data[rows[i].Message] = append(data[rows[i].Message], rows[i])
+	}
+	return messages[:fit], data, nil
+}
+
+func messageIDs(messages []Message) []uuid.UUID {
+	ids := make([]uuid.UUID, len(messages))
+	for i := range messages {
+		ids[i] = messages[i].ID
+	}
+	return ids
+}
+
+// BatchesInFlight counts the namespace's batches whose pin is not on the chain yet.
+func (db *DB) BatchesInFlight(ctx context.Context, namespace string) (int, error) {
+	var n int
+	err := db.db.GetContext(ctx, &n, `
+		SELECT count(*) FROM batches b JOIN operations o ON o.id = b.operation
+		WHERE b.namespace = $1 AND b.state = 'sent' AND o.status IN ('Initialized', 'Pending')`, namespace)
+	return n, wrap(err, "count the batches in flight of namespace "+namespace)
+}
+
+// RejectFailedBatches gives up the batches whose pin has failed for good, with their messages, and tells how many there were.
+func (db *DB) RejectFailedBatches(ctx context.Context, lease Lease, namespace string) (int, error) {
+	var failed []struct {
+		Batch
+		Error string `db:"error"`
+	}
+	err := db.inTx(ctx, "reject the failed batches of namespace "+namespace, func(tx *sqlx.Tx) error {
+		if err := checkLease(ctx, tx, lease); err != nil {
+			return err
+		}
+		err := tx.SelectContext(ctx, &failed, `
+			SELECT b.id, b.author, o.error FROM batches b JOIN operations o ON o.id = b.operation
+			WHERE b.namespace = $1 AND b.state = 'sent' AND o.status = 'Failed' ORDER BY b.id LIMIT 100 FOR UPDATE OF b`, namespace)
+		if err != nil {
+			return fmt.Errorf("look for them: %w", err)
+		}
+		var events []Event
+		for _, b := range failed {
+			rejected, err := rejectBatch(ctx, tx, namespace, b.ID, b.Author, "the batch could not be pinned: "+b.Error)
+			if err != nil {
+				return err
+			}
+			events = append(events, rejected...)
+		}
+		return appendHistory(ctx, tx, events)
+	})
+	if err == nil && len(failed) > 0 {
+		db.Notify(TopicHistory(namespace))
+	}
+	return len(failed), err
+}
+
+// rejectBatch gives up a batch of this member with those of its messages that the network's order has not decided. It returns the events.
+func rejectBatch(ctx context.Context, tx *sqlx.Tx, namespace string, id uuid.UUID, author, reason string) ([]Event, error) {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE batches SET state = 'rejected', reason = $4 WHERE namespace = $1 AND id = $2 AND author = $3`, namespace, id, author, reason)
+	if err != nil {
+		return nil, fmt.Errorf("reject the batch: %w", err)
+	}
+	var rejected []Message
+	err = tx.SelectContext(ctx, &rejected, `
+		UPDATE messages SET state = 'rejected', reason = $4
+		WHERE namespace = $1 AND batch = $2 AND author = $3 AND local AND state = 'sent' AND pin IS NULL
+		RETURNING `+messageColumns, namespace, id, author, reason)
+	if err != nil {
+		return nil, fmt.Errorf("reject the batch's messages: %w", err)
+	}
+	return rejectDefinitions(ctx, tx, namespace, rejected)
+}
