@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	pactwire "github.com/pactwire/pactwire"
+)
+
+// Outcome is the end of one operation.
+type Outcome struct {
+	Operation uuid.UUID
+	Status    string           // OpSucceeded or OpFailed
+	Output    *OperationOutput // nil when nothing was mined
+	TxHash    *common.Hash     // of the transaction that was mined
+	Error     string           // why it failed, one sentence
+	Revert    *pactwire.Revert // what the contract said, if it reverted
+}
+
+// The rows of the outbox go and the operations end in one statement. An operation that has ended already is left as it is.
+const sqlFinishOperations = `
+	WITH ended AS (
+		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]), CAST($6 AS bytea[]))
+			AS e (operation, status, output, error, revert, tx_hash)
+	), gone AS (
+		DELETE FROM outbox USING ended WHERE outbox.operation = ended.operation RETURNING outbox.operation, outbox.tx_hashes
+	)
+	UPDATE operations o SET status = e.status, output = e.output, error = e.error, revert = e.revert, tx_hash = NULLIF(e.tx_hash, ''),
+		tx_hashes = g.tx_hashes, updated = $7
+	FROM ended e JOIN gone g ON g.operation = e.operation
+	WHERE o.id = e.operation AND o.status IN ('Initialized', 'Pending')
+	RETURNING o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry, o.created,
+		o.updated, o.tx_hash, o.tx_hashes, CAST(NULL AS bigint) AS nonce`
+
+// FinishOperations ends operations, each with its event, in one transaction. The events come in the order of the outcomes.
+func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	columns, order, err := outcomeColumns(outcomes)
+	if err != nil {
+		return wrap(err, "finish operations")
+	}
+	statement, err := db.prepared(ctx, sqlFinishOperations)
+	if err != nil {
+		return wrap(err, "finish operations")
+	}
+	var events []Event
+	err = db.inTx(ctx, "finish operations", func(tx *sqlx.Tx) error {
+		if err := checkLease(ctx, tx, lease); err != nil {
+			return err
+		}
+		now := Now()
+		var rows []operationRow
+		if err := tx.StmtxContext(ctx, statement).SelectContext(ctx, &rows, append(columns, now)...); err != nil {
+			return fmt.Errorf("update the operations: %w", err)
+		}
+		sort.Slice(rows, func(i, j int) bool { return order[rows[i].ID] < order[rows[j].ID] })
+		for i := range rows {
+			if rows[i].Type != OpInvoke {
+				continue
+			}
+			op, err := rows[i].operation()
+			if err != nil {
+				return err
+			}
+			event, err := op.event()
+			if err != nil {
+				return err
+			}
+			event.Created = now
+			events = append(events, event)
+		}
+		return appendHistory(ctx, tx, events)
+	})
+	if err != nil {
+		return err
+	}
+	topics := map[string]struct{}{}
+	for i := range events {
+		topics[TopicHistory(events[i].Namespace)] = struct{}{}
+	}
+	for topic := range topics {
+		db.Notify(topic)
+	}
+	return nil
+}
+
+// event is the entry of the history that tells the outcome.
+func (o Operation) event() (Event, error) {
+	body, err := o.JSON()
+	if err != nil {
+		return Event{}, err
+	}
+	kind, txType := EventInvokeFailed, TxInvoke
+	if o.Status == OpSucceeded {
+		kind = EventInvokeSucceeded
+	}
+	return Event{
+		Namespace: o.Namespace, ID: NewID(), Type: kind, Reference: o.ID, Transaction: &o.Transaction, TxType: &txType, BodyKey: BodyOperation, Body: body,
+	}, nil
+}
+
+// outcomeColumns are the first arguments of sqlFinishOperations, and each operation's place in the order of the outcomes.
+func outcomeColumns(outcomes []Outcome) ([]any, map[uuid.UUID]int, error) {
+	var operations, statuses, errs []string
+	var outputs, reverts []*string
+	var hashes pq.ByteaArray
+	order := make(map[uuid.UUID]int, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		order[o.Operation] = i
+		operations = append(operations, o.Operation.String())
+		statuses = append(statuses, o.Status)
+		errs = append(errs, storable(o.Error))
+		var output, revert *string
+		if o.Output != nil {
+			text, err := json.Marshal(o.Output)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encode the output of operation %s: %w", o.Operation, err)
+			}
+			s := string(text)
+			output = &s
+		}
+		if o.Revert != nil {
+			text, err := json.Marshal(o.Revert)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encode the revert of operation %s: %w", o.Operation, err)
+			}
+			s := string(text)
+			revert = &s
+		}
+		outputs, reverts = append(outputs, output), append(reverts, revert)
+		var hash []byte // a nil element of the array is NULL
+		if o.TxHash != nil {
+			hash = o.TxHash.Bytes()
+		}
+		hashes = append(hashes, hash)
+	}
+	return []any{pq.Array(operations), pq.Array(statuses), pq.Array(outputs), pq.Array(errs), pq.Array(reverts), hashes}, order, nil
+}
+
+// storable makes of a text that came from a chain or a node one that PostgreSQL keeps: valid UTF-8 without NUL.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
