@@ -151,7 +151,8 @@ CREATE TABLE subscriptions (
     filter     text NOT NULL,           -- JSON as answered
     options    text NOT NULL,           -- JSON as answered, firstEvent resolved
     position   bigint NOT NULL,
-    epoch      bigint NOT NULL DEFAULT 0,
+    beyond     bigint[] NOT NULL DEFAULT '{}', -- acknowledged out of order, beyond the position: first, last, first, last …
+    epoch      bigint NOT NULL DEFAULT 0,      -- fencing: the highest lease epoch that wrote here
     created    timestamptz NOT NULL,
     updated    timestamptz
 );
