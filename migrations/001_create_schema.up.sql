@@ -7,6 +7,8 @@ CREATE TABLE chains (
     genesis_hash  bytea NOT NULL,
     pin_contract  bytea,                       -- address of the pin contract; null until deployed or configured
     pin_block     bigint NOT NULL DEFAULT 0,   -- the first block that can hold pins
+    pin_next      bigint NOT NULL DEFAULT 0,   -- the first block whose pins are not recorded yet; counts only while pin_live is false
+    pin_live      boolean NOT NULL DEFAULT false, -- pins move with next_block
     next_block    bigint NOT NULL DEFAULT 0,   -- the first block that the live reader has not recorded yet
     epoch         bigint NOT NULL DEFAULT 0,   -- fencing: the highest lease epoch that wrote here
     created       timestamptz NOT NULL DEFAULT now()
@@ -140,7 +142,7 @@ CREATE TABLE listeners (
     created      timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX listeners_name ON listeners (namespace, name);
-CREATE INDEX listeners_chain ON listeners (chain, live, checkpoint);
+CREATE INDEX listeners_chain ON listeners (chain); -- holds nothing that moves, so that a checkpoint's update touches no index
 
 -- position is the highest sequence up to which everything is acknowledged or filtered out.
 CREATE TABLE subscriptions (
@@ -239,7 +241,7 @@ CREATE TABLE pins (
     tx_hash      bytea NOT NULL,
     topics       bytea[] NOT NULL,
     data         bytea NOT NULL,
-    PRIMARY KEY (chain, block_number, log_index)
+    PRIMARY KEY (chain, block_number, log_index, block_hash) -- the block hash: an applied pin may stand beside the one that a reorganisation put in its place
 );
 CREATE UNIQUE INDEX pins_position ON pins (chain, position);
 -- The first word of a pin's and a chunk's data is the batch's id.

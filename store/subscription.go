@@ -29,7 +29,9 @@ type Subscription struct {
 	Updated   *time.Time      `db:"updated"`
 }
 
-const subscriptionColumns = `id, namespace, name, transport, filter, options, position, beyond, created, updated`
+// JSON is kept as text, which database/sql does not scan into a json.RawMessage: it is read as bytes.
+const subscriptionColumns = `id, namespace, name, transport, convert_to(filter, 'UTF8') AS filter, convert_to(options, 'UTF8') AS options,
+	position, beyond, created, updated`
 
 // FirstEvent settles where a new subscription starts: given the highest sequence of its namespace, it returns the options to keep
 // and the position. It runs inside the transaction that makes the subscription.
