@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -102,10 +101,14 @@ func (c *Chain) start(settings *eth.Config, journal []*types.Transaction, auto b
 		c.Mine()
 	}
 	// Unlike the node itself, which waits ten seconds with what was accepted but not mined when the last run ended.
+	again := 0
 	for _, err := range c.eth.TxPool().Add(journal, true) {
-		if err != nil {
-			c.log.Debug("a journalled transaction was not taken again", "error", err)
+		if err == nil { // most are mined by now, and refused
+			again++
 		}
+	}
+	if again > 0 {
+		c.log.Debug("transactions that the last run left unmined wait again", "count", again)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
@@ -128,10 +131,7 @@ func readJournal(dir string) []*types.Transaction {
 	stream := rlp.NewStream(file, 0)
 	for {
 		tx := new(types.Transaction)
-		if err := stream.Decode(tx); err != nil {
-			if !errors.Is(err, io.EOF) {
-				return journal
-			}
+		if stream.Decode(tx) != nil {
 			return journal
 		}
 		journal = append(journal, tx)

@@ -10,10 +10,13 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
+	"go.uber.org/goleak"
 
 	"github.com/pactwire/pactwire/contracts"
 	"github.com/pactwire/pactwire/internal/chaintest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, chaintest.IgnoreLeaks()...) }
 
 func TestDeployTransactCallOverBothTransports(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,18 @@
+package chaintest
+
+import "go.uber.org/goleak"
+
+// IgnoreLeaks lists the goroutines that go-ethereum leaves behind when a node stops, for goleak.VerifyTestMain or pgtest.Main
+// in packages whose tests use a chain:
+//
+//	func TestMain(m *testing.M) { pgtest.Main(m, chaintest.IgnoreLeaks()...) }
+func IgnoreLeaks() []goleak.Option {
+	return []goleak.Option{
+		// One pool per process, never stopped.
+		goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"),
+		// Ends up to 30 s after its database was closed.
+		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"),
+		// The check of a WebSocket's Origin stops half way through a list.
+		goleak.IgnoreAnyFunction("github.com/deckarep/golang-set/v2.(*threadSafeSet[...]).Iterator.func1"),
+	}
+}
