@@ -191,7 +191,10 @@ func (d *decoder) scalar(t *abiType, word []byte) error {
 		}
 	case kindAddress:
 		d.out = appendQuotedHex(d.out, word[wordSize-20:])
-	default: // fixed bytes
+	default: // fixed bytes; what follows them within the word is passed over, but a function is strict as in go-ethereum
+		if t.name == functionName && [wordSize - functionSize]byte(word[functionSize:]) != [wordSize - functionSize]byte{} {
+			return fmt.Errorf("%w (%s)", errDataPadding, t.name)
+		}
 		d.out = appendQuotedHex(d.out, word[:t.width])
 	}
 	return nil

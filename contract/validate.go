@@ -15,12 +15,7 @@ func (i *Interface) Validate() error {
 		r.add("version", "must be 1 to %d printable characters", maxVersionLength)
 	}
 	i.fillLists()
-	for path, count := range map[string]int{"methods": len(i.Methods), "events": len(i.Events), "errors": len(i.Errors)} {
-		if count > maxEntries {
-			r.add(path, "has more than %d entries", maxEntries)
-		}
-	}
-	if r.full() || len(i.Methods) > maxEntries || len(i.Events) > maxEntries || len(i.Errors) > maxEntries {
+	if !r.sized("methods", len(i.Methods)) || !r.sized("events", len(i.Events)) || !r.sized("errors", len(i.Errors)) {
 		return r.err()
 	}
 	seen := make(map[string]string)
@@ -39,6 +34,15 @@ func (i *Interface) Validate() error {
 		r.unique(seen, path, "error", i.Errors[n].Name, r.customError(path, &i.Errors[n]), "")
 	}
 	return r.err()
+}
+
+// sized bounds the work that one interface causes.
+func (r *schemaReader) sized(path string, count int) bool {
+	if count > maxEntries {
+		r.add(path, "has more than %d entries", maxEntries)
+		return false
+	}
+	return true
 }
 
 // fillLists makes absent lists empty, so that they are written as [].
