@@ -120,7 +120,7 @@ func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) 
 	if !validIdentifier(entry.Name) {
 		return pactwire.Invalid(path+".name", "%s is no Solidity identifier", quoteShort(entry.Name))
 	}
-	inputs, types, err := paramsFromABI(path+".inputs", entry.Inputs)
+	inputs, types, err := paramsFromABI(path+".inputs", entry.Type, entry.Inputs)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) 
 	case entryError:
 		i.Errors = append(i.Errors, Error{Name: entry.Name, Params: inputs})
 	default:
-		outputs, _, err := paramsFromABI(path+".outputs", entry.Outputs)
+		outputs, _, err := paramsFromABI(path+".outputs", entry.Type, entry.Outputs)
 		if err != nil {
 			return err
 		}
@@ -182,8 +182,8 @@ func (e *abiEntry) mutability(path string) (string, error) {
 	return "", nil
 }
 
-// paramsFromABI turns ABI parameters into ours, and into their type.
-func paramsFromABI(path string, in []abiParam) ([]Param, *abiType, error) {
+// paramsFromABI turns the ABI parameters of a kind of entry into ours, and into their type.
+func paramsFromABI(path, of string, in []abiParam) ([]Param, *abiType, error) {
 	if len(in) > maxParams {
 		return nil, nil, pactwire.Invalid(path, "has more than %d parameters", maxParams)
 	}
@@ -199,7 +199,7 @@ func paramsFromABI(path string, in []abiParam) ([]Param, *abiType, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		schema.Details.Indexed = p.Indexed
+		schema.Details.Indexed = p.Indexed && of == entryEvent
 		params[i], types[i], names[i] = Param{Name: p.Name, Schema: schema}, t, p.Name
 	}
 	all, err := newTuple(inputNames(names), types)

@@ -112,12 +112,7 @@ func FuzzDecodeOutput(f *testing.F) {
 		f.Fatal(err)
 	}
 	outputs := theirs.Methods["f"].Outputs
-	seed := make([]byte, 0, 1024)
-	for _, n := range []byte{0xe0, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} {
-		seed = append(seed, make([]byte, 31)...)
-		seed = append(seed, n)
-	}
-	f.Add(seed)
+	f.Add(exampleData(f, method.Method.Returns))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_ = c.Errors.Decode(data)
 		out, err := method.DecodeOutput(data)
@@ -144,7 +139,7 @@ func FuzzDecodeLog(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(make([]byte, 32), make([]byte, 32), make([]byte, 256))
+	f.Add(make([]byte, 32), make([]byte, 32), exampleData(f, event.Event.Params[2:]))
 	f.Fuzz(func(t *testing.T, first, second, data []byte) {
 		out, err := event.DecodeLog([]common.Hash{event.Topic0, common.BytesToHash(first), common.BytesToHash(second)}, data)
 		if err != nil {
@@ -161,4 +156,26 @@ func FuzzDecodeLog(f *testing.F) {
 			t.Fatalf("%q holds a NUL", out)
 		}
 	})
+}
+
+// exampleData encodes the example of each parameter.
+func exampleData(f *testing.F, params []contract.Param) []byte {
+	f.Helper()
+	method, err := contract.CompileMethod(contract.Method{Name: "example", Params: params}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	input := make(map[string]json.RawMessage, len(params))
+	for i, p := range params {
+		input[contract.InputName(params, i)] = contract.Example(p.Schema)
+	}
+	text, err := json.Marshal(input)
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := method.EncodeArgs(text)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return data
 }

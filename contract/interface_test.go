@@ -13,7 +13,7 @@ import (
 
 func TestFromABI(t *testing.T) {
 	iface, err := contract.FromABI(json.RawMessage(`[
-		{"name":"old","constant":true,"payable":false,"inputs":[{"name":"a","type":"uint"}]},
+		{"name":"old","constant":true,"payable":false,"inputs":[{"name":"a","type":"uint","indexed":true}]},
 		{"type":"function","name":"pay","payable":true,"inputs":[]},
 		{"type":"function","name":"set","constant":false,"payable":false,"inputs":[{"name":"","type":"tuple[2][]","internalType":"struct C.P[2][]","components":[{"name":"","type":"byte"},{"name":"y","type":"int"}]}]},
 		{"type":"function","name":"unknown","inputs":[]},
