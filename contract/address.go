@@ -1,11 +1,10 @@
 package contract
 
 import (
-	"encoding/hex"
 	"errors"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 var (
@@ -17,18 +16,50 @@ var (
 // checksum, so that a mistyped address is caught; all lower and all upper case carry none. The error is a phrase that
 // follows the name of a field.
 func ParseAddress(s string) (common.Address, error) {
-	digits := trimHexPrefix(s)
+	if len(s) > 2+2*common.AddressLength {
+		return common.Address{}, errAddressShape
+	}
+	return parseAddress([]byte(s))
+}
+
+func parseAddress(text []byte) (common.Address, error) {
 	var address common.Address
-	if len(digits) != 2*common.AddressLength {
+	digits := trimHexPrefix(text)
+	if len(digits) != 2*common.AddressLength || !decodeHex(address[:], digits) {
 		return common.Address{}, errAddressShape
 	}
-	if _, err := hex.Decode(address[:], []byte(digits)); err != nil {
-		return common.Address{}, errAddressShape
-	}
-	if strings.ToLower(digits) != digits && strings.ToUpper(digits) != digits && address.Hex()[2:] != digits {
+	if !checksumFits(digits) {
 		return common.Address{}, errAddressChecksum
 	}
 	return address, nil
+}
+
+// checksumFits checks the case of 40 hex digits (EIP-55): a letter is upper case where the hash of the lower-case digits
+// has a nibble of 8 or more.
+func checksumFits(digits []byte) bool {
+	var lower [2 * common.AddressLength]byte
+	uppers, lowers := false, false
+	for i, c := range digits {
+		switch {
+		case c >= 'A' && c <= 'F':
+			uppers = true
+			c += 'a' - 'A'
+		case c >= 'a' && c <= 'f':
+			lowers = true
+		}
+		lower[i] = c
+	}
+	if !uppers || !lowers {
+		return true
+	}
+	hash := crypto.Keccak256(lower[:])
+	for i, c := range digits {
+		nibble := hash[i/2] >> (4 * (1 - i%2)) & 15
+		if !isDigit(c) && (c <= 'F') != (nibble >= 8) {
+			return false
+		}
+	}
+	return true
 }
 
 // FormatAddress writes an address the way the whole service does: lower-case hex with 0x.
@@ -37,9 +68,9 @@ func FormatAddress(a common.Address) string {
 }
 
 // trimHexPrefix takes a leading 0x or 0X off.
-func trimHexPrefix(s string) string {
-	if len(s) >= 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') {
-		return s[2:]
+func trimHexPrefix(text []byte) []byte {
+	if len(text) >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') {
+		return text[2:]
 	}
-	return s
+	return text
 }

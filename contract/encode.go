@@ -22,7 +22,8 @@ type encoder struct {
 	problems
 	buf  []byte
 	path []segment
-	dead bool // too large: nothing more is written
+	dead bool        // too large: nothing more is written
+	few  [12]segment // where path begins
 }
 
 // segment is one step of the path to the value at hand.
@@ -44,6 +45,7 @@ func encodeArguments(prefix []byte, params *abiType, input json.RawMessage, orAr
 	}
 	size := len(prefix) + params.size
 	e := &encoder{buf: make([]byte, size, size+len(text)+wordSize)}
+	e.path = e.few[:0]
 	copy(e.buf, prefix)
 	e.tuple(params, text, len(prefix))
 	if err := e.err(); err != nil {
@@ -316,7 +318,7 @@ func (e *encoder) address(value []byte, at int) {
 		e.fail("%s", errAddressShape)
 		return
 	}
-	address, err := ParseAddress(string(text))
+	address, err := parseAddress(text)
 	if err != nil {
 		e.fail("%s", err)
 		return
@@ -391,9 +393,7 @@ func (e *encoder) hex(value []byte) ([]byte, bool) {
 		e.failHex()
 		return nil, false
 	}
-	if len(text) >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') {
-		text = text[2:]
-	}
+	text = trimHexPrefix(text)
 	if len(text)%2 != 0 {
 		e.fail("must have two hex digits for each byte; their number is odd")
 		return nil, false

@@ -262,13 +262,3 @@ func TestValidName(t *testing.T) {
 		}
 	}
 }
-
-func TestAddress(t *testing.T) {
-	a, err := contract.ParseAddress("0x5FbDB2315678afecb367f032d93F642f64180aa3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := contract.FormatAddress(a); got != "0x5fbdb2315678afecb367f032d93f642f64180aa3" {
-		t.Error(got)
-	}
-}
