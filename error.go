@@ -36,7 +36,7 @@ type Field struct {
 type Revert struct {
 	Name      string `json:"name,omitempty"`      // Error, Panic, or the custom error's name; empty when unknown
 	Signature string `json:"signature,omitempty"` // such as InsufficientBalance(uint256,uint256)
-	Args      any    `json:"args,omitempty"`      // arguments by name, or by position (arg0, arg1) where unnamed
+	Args      any    `json:"args,omitempty"`      // arguments by name, or by position ("0", "1") where unnamed
 	Reason    string `json:"reason,omitempty"`    // one readable sentence
 	Data      string `json:"data,omitempty"`      // the raw revert data, 0x hex
 }

@@ -204,6 +204,31 @@ func TestEncodeNamesTheNestedField(t *testing.T) {
 	}
 }
 
+// Tuples with many fields look their keys up in another way.
+func TestEncodeManyParameters(t *testing.T) {
+	var inputs, forward, backward, want []string
+	for i := range 40 {
+		inputs = append(inputs, fmt.Sprintf(`{"name":"p%d","type":"uint8"}`, i))
+		forward = append(forward, fmt.Sprintf(`"p%d":%d`, i, i))
+		backward = append([]string{forward[i]}, backward...)
+		want = append(want, word(byte(i)))
+	}
+	m := methodOf(t, "["+strings.Join(inputs, ",")+"]")
+	for _, members := range [][]string{forward, backward} {
+		got, err := m.EncodeArgs(json.RawMessage("{" + strings.Join(members, ",") + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hex.EncodeToString(got) != strings.Join(want, "") {
+			t.Errorf("encoded as %x", got)
+		}
+	}
+	_, err := m.EncodeArgs(json.RawMessage("{" + strings.Join(append(forward, `"p40":1`), ",") + "}"))
+	wantField(t, err, "input.p40", "unknown; known are p0, p1")
+	_, err = m.EncodeArgs(json.RawMessage("{" + strings.Join(forward[:39], ",") + "}"))
+	wantField(t, err, "input.p39", "required")
+}
+
 func TestEncodeListsSeveralMistakes(t *testing.T) {
 	m := methodOf(t, `[{"name":"a","type":"uint8"},{"name":"b","type":"bool"},{"name":"c","type":"uint8[]"}]`)
 	_, err := m.Encode(json.RawMessage(`{"a":300,"c":[1,-1,2,-1],"d":0}`))

@@ -59,3 +59,15 @@ func TestDecodeRevert(t *testing.T) {
 		t.Errorf("without a table: %+v", got)
 	}
 }
+
+func TestPanicsAreSaidInWords(t *testing.T) {
+	for code, want := range map[byte]string{
+		0x00: "generic", 0x01: "assertion", 0x11: "overflow", 0x12: "division", 0x21: "enum", 0x22: "storage", 0x31: "pop",
+		0x32: "index", 0x41: "memory", 0x51: "uninitialised",
+	} {
+		got := contract.DecodeRevert(append([]byte{0x4e, 0x48, 0x7b, 0x71}, unhex(t, word(code))...), nil)
+		if got.Signature != "Panic(uint256)" || !strings.Contains(got.Reason, want) {
+			t.Errorf("panic %#x is %q", code, got.Reason)
+		}
+	}
+}
