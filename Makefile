@@ -1,0 +1,63 @@
+# Each target has its help text behind it; `make` alone shows them.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+TIMEOUT ?= 20m
+PKG ?= ./...
+# The race detector needs a C compiler.
+RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 && echo -race)
+# A server for all test binaries together: each test has a database of its own in it.
+WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
+TOOL := go tool -modfile=tools/go.mod
+
+.PHONY: help build run test test-short bench generate contracts verify lint format openapi-lint postgres clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/pactwire
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/pactwire ./cmd/pactwire
+
+run: build postgres ## build and start everything on this machine: chain, database, service (ARGS="--listen ..." for flags)
+	exec bin/pactwire dev $(ARGS)
+
+test: postgres ## run all tests with the race detector (PKG=./store FILTER=TestName for some)
+	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector" >&2
+	$(WITH_POSTGRES) go test $(RACE) -timeout $(TIMEOUT) $(if $(FILTER),-run '$(FILTER)') $(PKG)
+
+test-short: postgres ## run the tests without the long ones and without the race detector
+	$(WITH_POSTGRES) go test -short -timeout $(TIMEOUT) $(if $(FILTER),-run '$(FILTER)') $(PKG)
+
+bench: postgres ## run the benchmarks
+	$(WITH_POSTGRES) go test -run '^$$' -bench '$(or $(FILTER),.)' -benchmem -timeout $(TIMEOUT) $(PKG)
+
+generate: ## generate gen/ from openapi/openapi.yaml
+	go generate ./gen
+
+contracts: ## compile contracts/src with the pinned solc
+	scripts/compile-contracts.sh
+
+verify: ## check that gen/ and contracts/artifacts are what their sources give
+	scripts/verify-generated.sh
+
+lint: ## go vet, staticcheck, format (who may import whom is a test: internal/archtest)
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' ':!gen/*.gen.go' | xargs $(TOOL) gofumpt -l); \
+	[ -z "$$unformatted" ] || { echo "not formatted (make format does it):"; echo "$$unformatted"; exit 1; }
+
+format: ## format all Go files
+	@git ls-files -co --exclude-standard '*.go' ':!gen/*.gen.go' | xargs $(TOOL) gofumpt -w
+
+openapi-lint: ## check openapi/openapi.yaml with Redocly's recommended rules
+	cd tools && npm ci --silent
+	tools/node_modules/.bin/redocly lint --extends=recommended openapi/openapi.yaml
+
+postgres: # find PostgreSQL's programs, or install them; not needed where a server is given
+	@[ -n "$$PACTWIRE_DATABASE_URL$$PACTWIRE_TEST_DATABASE_URL" ] || scripts/install-postgres.sh
+
+clean: ## remove what was built; the data folder stays
+	rm -rf bin tools/node_modules
