@@ -39,13 +39,16 @@ func (db *DB) BlockchainEvent(ctx context.Context, namespace string, id uuid.UUI
 	return b, missing(err, "blockchain event", id.String(), "read blockchain event "+id.String())
 }
 
-// BlockchainEvents returns a namespace's records below a sequence, newest first, at most limit; all of a listener's, or of every listener if it is nil.
-func (db *DB) BlockchainEvents(ctx context.Context, namespace string, listener *uuid.UUID, before int64, limit int) ([]BlockchainEvent, error) {
-	var list []BlockchainEvent
-	err := db.db.SelectContext(ctx, &list, `
-		SELECT `+blockchainEventColumns+`
-		FROM blockchain_events b LEFT JOIN events e ON e.namespace = b.namespace AND e.sequence = b.sequence
-		WHERE b.namespace = $1 AND b.sequence < $2 AND (CAST($3 AS uuid) IS NULL OR b.listener = $3)
-		ORDER BY b.sequence DESC LIMIT $4`, namespace, before, listener, limit)
-	return list, wrap(err, "list the blockchain events of namespace "+namespace)
+// BlockchainEvents returns one page of a namespace's records.
+func (db *DB) BlockchainEvents(ctx context.Context, namespace string, p Page) ([]BlockchainEvent, PageInfo, error) {
+	return list[BlockchainEvent](ctx, db, listing{
+		resource: "blockchain event", columns: blockchainEventColumns,
+		from:  "blockchain_events b LEFT JOIN events e ON e.namespace = b.namespace AND e.sequence = b.sequence",
+		where: "b.namespace = $1", key: column{"b.sequence", "bigint"},
+		fields: map[string]column{
+			"id": {"b.id", "uuid"}, "name": {"b.name", "text"}, "listener": {"b.listener", "uuid"}, "protocolId": {"b.protocol_id", "text"},
+			"sequence": {"b.sequence", "bigint"}, "timestamp": {"b.timestamp", "timestamptz"},
+		},
+		match: map[string]string{"tx.blockchainId": "b.tx_hash = decode(regexp_replace(CAST(%s AS text), '^0x', ''), 'hex')"},
+	}, namespace, p)
 }

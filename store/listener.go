@@ -81,13 +81,16 @@ func (db *DB) Listener(ctx context.Context, namespace, nameOrID string) (Listene
 	return l, missing(err, "listener", nameOrID, "read listener "+nameOrID)
 }
 
-// Listeners returns the listeners of a namespace, newest first: those older than the listener before (all if it is nil), at most limit.
-func (db *DB) Listeners(ctx context.Context, namespace string, before *uuid.UUID, limit int) ([]Listener, error) {
-	var list []Listener
-	err := db.db.SelectContext(ctx, &list, `
-		SELECT `+listenerColumns+` FROM listeners WHERE namespace = $1 AND (CAST($2 AS uuid) IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
-		namespace, before, limit)
-	return list, wrap(err, "list the listeners of namespace "+namespace)
+// Listeners returns one page of a namespace's listeners.
+func (db *DB) Listeners(ctx context.Context, namespace string, p Page) ([]Listener, PageInfo, error) {
+	return list[Listener](ctx, db, listing{
+		resource: "listener", columns: listenerColumns, from: "listeners", where: "namespace = $1", key: column{"id", "uuid"},
+		fields: map[string]column{
+			"id": {"id", "uuid"}, "name": {"name", "text"}, "topic": {"topic", "text"}, "signature": {"signature", "text"},
+			"protocolId": {"protocol_id", "text"}, "created": {"created", "timestamptz"},
+		},
+		match: map[string]string{"interface": "interface = CAST(%s AS uuid)"},
+	}, namespace, p)
 }
 
 // ListenersOfChain returns all listeners of a chain, of whatever namespace.

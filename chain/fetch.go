@@ -1,0 +1,271 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/pactwire/pactwire/store"
+)
+
+var (
+	// errMissingBlock means that the node does not have a block that it should have: it lags, or several nodes stand behind one address.
+	errMissingBlock = errors.New("the node does not have the block")
+	// errForeignBlock means that the node's answers do not belong to one chain: a reorganisation happened in between, or the node is wrong.
+	errForeignBlock = errors.New("the node's answers belong to different chains")
+)
+
+// headersPerMessage is how many headers one message asks for; many nodes refuse more calls in one.
+const headersPerMessage = 100
+
+// fetched is what a range of blocks held for a set of listeners.
+type fetched struct {
+	from, to int64
+	logs     int         // all that the node sent
+	heads    []blockHead // of the blocks that it relies on, in ascending order; the last one is that of to
+	events   []store.BlockchainEvent
+	pins     []store.Pin
+}
+
+// heads reads the headers of the given blocks.
+func (r *Reader) heads(ctx context.Context, numbers []int64) ([]blockHead, error) {
+	heads := make([]blockHead, len(numbers))
+	for start := 0; start < len(numbers); start += headersPerMessage {
+		end := min(start+headersPerMessage, len(numbers))
+		batch := make([]rpc.BatchElem, 0, end-start)
+		for i := start; i < end; i++ {
+			batch = append(batch, headRequest(numbers[i], &heads[i]))
+		}
+		if err := r.calls(ctx, batch); err != nil {
+			return nil, fmt.Errorf("read the headers of %d blocks: %w", len(numbers), err)
+		}
+	}
+	for i := range heads {
+		if err := checkHead(&heads[i], numbers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return heads, nil
+}
+
+func headRequest(number int64, head *blockHead) rpc.BatchElem {
+	return rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.Uint64(number), false}, Result: head} //nolint:gosec // not negative
+}
+
+func checkHead(head *blockHead, number int64) error {
+	if !head.found {
+		return fmt.Errorf("read block %d: %w", number, errMissingBlock)
+	}
+	if head.number != number {
+		return fmt.Errorf("read block %d: the node answers with block %d: %w", number, head.number, errForeignBlock)
+	}
+	return nil
+}
+
+// calls makes several calls in one message, or one by one where the node takes no messages with several.
+func (r *Reader) calls(ctx context.Context, batch []rpc.BatchElem) error {
+	if len(batch) == 1 || r.oneByOne.Load() {
+		for _, call := range batch {
+			if err := r.client.CallContext(ctx, call.Result, call.Method, call.Args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := r.client.BatchCall(ctx, batch)
+	if err != nil {
+		var refusal rpc.Error
+		if errors.As(err, &refusal) && kindOfRefusal(err) == refusedOther {
+			r.log.WarnContext(ctx, "the node takes no messages with several calls; they are made one by one", "error", err)
+			r.oneByOne.Store(true)
+			return r.calls(ctx, batch)
+		}
+		return err
+	}
+	for i := range batch {
+		if batch[i].Error != nil {
+			return batch[i].Error
+		}
+	}
+	return nil
+}
+
+// fetchRange reads the logs of a range of blocks. The header of the last block is read before and after the logs: when it is the same, the logs
+// are those of the one chain that ends with it. The block hash of every log that is used is checked against the header of its block.
+func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to int64) (*fetched, error) {
+	var before, after blockHead
+	pages := make([]logPage, len(set.filters))
+	batch := make([]rpc.BatchElem, 0, len(pages)+2)
+	batch = append(batch, headRequest(to, &before))
+	for i, filter := range set.filters {
+		batch = append(batch, rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter.query(from, to, nil)}, Result: &pages[i]})
+	}
+	batch = append(batch, headRequest(to, &after))
+	if err := r.calls(ctx, batch); err != nil {
+		return nil, fmt.Errorf("read the logs of blocks %d to %d: %w", from, to, err)
+	}
+	for _, head := range [...]*blockHead{&before, &after} {
+		if err := checkHead(head, to); err != nil {
+			return nil, err
+		}
+	}
+	if before.hash != after.hash {
+		return nil, fmt.Errorf("read the logs of blocks %d to %d: the last block changed meanwhile: %w", from, to, errForeignBlock)
+	}
+	total, logs, err := mergePages(set, pages, from, to)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]int64, 0, len(logs)+1)
+	for i := range logs {
+		if n := len(numbers); logs[i].block != to && (n == 0 || numbers[n-1] != logs[i].block) {
+			numbers = append(numbers, logs[i].block)
+		}
+	}
+	heads, err := r.heads(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	f := &fetched{from: from, to: to, logs: total, heads: append(heads, after)}
+	return f, r.fill(ctx, f, set, logs)
+}
+
+// fetchBlocks reads the logs of consecutive blocks whose headers are known.
+func (r *Reader) fetchBlocks(ctx context.Context, set *listenerSet, heads []blockHead) (*fetched, error) {
+	first, last := &heads[0], &heads[len(heads)-1]
+	f := &fetched{from: first.number, to: last.number, heads: heads}
+	if set.empty() {
+		return f, nil
+	}
+	var before, after blockHead
+	var pages []logPage
+	var batch []rpc.BatchElem
+	ask := func(from, to int64, hash *common.Hash) {
+		for _, filter := range set.filters {
+			pages = append(pages, logPage{})
+			batch = append(batch, rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter.query(from, to, hash)}})
+		}
+	}
+	// Asked for by its hash, a block's logs are certain: a node without that very block refuses, where it would answer a range with nothing.
+	const byHash = 2
+	if len(heads) <= byHash {
+		for i := range heads {
+			ask(0, 0, &heads[i].hash)
+		}
+	} else {
+		batch = append(batch, headRequest(last.number, &before))
+		ask(first.number, last.number, nil)
+		batch = append(batch, headRequest(last.number, &after))
+	}
+	page := 0
+	for i := range batch {
+		if batch[i].Result == nil {
+			batch[i].Result = &pages[page]
+			page++
+		}
+	}
+	if err := r.calls(ctx, batch); err != nil {
+		return nil, fmt.Errorf("read the logs of blocks %d to %d: %w", f.from, f.to, err)
+	}
+	if len(heads) > byHash {
+		for _, head := range [...]*blockHead{&before, &after} {
+			if err := checkHead(head, last.number); err != nil {
+				return nil, err
+			}
+			if head.hash != last.hash {
+				return nil, fmt.Errorf("read the logs of blocks %d to %d: the last block changed meanwhile: %w", f.from, f.to, errForeignBlock)
+			}
+		}
+	}
+	total, logs, err := mergePages(set, pages, f.from, f.to)
+	if err != nil {
+		return nil, err
+	}
+	f.logs = total
+	return f, r.fill(ctx, f, set, logs)
+}
+
+// mergePages brings the wanted logs of all answers into chain order, each one once.
+func mergePages(set *listenerSet, pages []logPage, from, to int64) (total int, logs []chainLog, err error) {
+	for _, page := range pages {
+		total += len(page.logs)
+		for i := range page.logs {
+			l := &page.logs[i]
+			if l.block < from || l.block > to || l.removed {
+				return 0, nil, fmt.Errorf("read the logs of blocks %d to %d: the node sends one of block %d: %w", from, to, l.block, errForeignBlock)
+			}
+			if set.wants(l) {
+				logs = append(logs, *l)
+			}
+		}
+	}
+	before := func(a, b int) bool {
+		return logs[a].block < logs[b].block || logs[a].block == logs[b].block && logs[a].index < logs[b].index
+	}
+	if !sort.SliceIsSorted(logs, before) {
+		sort.SliceStable(logs, before)
+	}
+	kept := logs[:0]
+	for i := range logs {
+		if n := len(kept); n > 0 && kept[n-1].block == logs[i].block && kept[n-1].index == logs[i].index {
+			if kept[n-1].blockHash != logs[i].blockHash || kept[n-1].txHash != logs[i].txHash {
+				return 0, nil, fmt.Errorf("read block %d: the node sends two logs with index %d: %w", logs[i].block, logs[i].index, errForeignBlock)
+			}
+			continue
+		}
+		kept = append(kept, logs[i])
+	}
+	return total, kept, nil
+}
+
+// fill turns the logs into records. f.heads holds the header of every block that has some.
+func (r *Reader) fill(ctx context.Context, f *fetched, set *listenerSet, logs []chainLog) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	f.events = make([]store.BlockchainEvent, 0, len(logs))
+	var rec recorder
+	at := 0
+	for i := range logs {
+		l := &logs[i]
+		for at < len(f.heads) && f.heads[at].number < l.block {
+			at++
+		}
+		if at == len(f.heads) || f.heads[at].number != l.block || f.heads[at].hash != l.blockHash {
+			return fmt.Errorf("a log of block %d says that the block is %s: %w", l.block, l.blockHash, errForeignBlock)
+		}
+		if set.isPin(l) {
+			f.pins = append(f.pins, pinOf(r.cfg.Chain, l))
+		}
+		set.match(l, func(h *heard) {
+			record, err := rec.record(h, l, f.heads[at].time)
+			if err != nil {
+				r.metrics.undecoded.Inc()
+				r.log.WarnContext(ctx, "a log does not decode", "listener", h.listener.ID, "block", l.block, "log", l.index, "error", err)
+			}
+			if record != nil {
+				f.events = append(f.events, *record)
+			}
+		})
+	}
+	return nil
+}
+
+func pinOf(chain string, l *chainLog) store.Pin {
+	p := store.Pin{
+		Chain: chain, BlockNumber: l.block, TxIndex: l.txIndex, LogIndex: l.index, BlockHash: l.blockHash[:], TxHash: l.txHash[:],
+		Topics: make([][]byte, 0, len(l.topics)), Data: l.data,
+	}
+	if p.Data == nil {
+		p.Data = []byte{}
+	}
+	for i := range l.topics {
+		p.Topics = append(p.Topics, l.topics[i][:])
+	}
+	return p
+}

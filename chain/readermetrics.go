@@ -1,0 +1,36 @@
+package chain
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type readerMetrics struct {
+	nextBlock, listeners, rangeSize    prometheus.Gauge
+	events, removed, reorgs, undecoded prometheus.Counter
+	nodeErrors                         *prometheus.CounterVec
+}
+
+func newReaderMetrics(chain string, registerer prometheus.Registerer) *readerMetrics {
+	labels := prometheus.Labels{"chain": chain}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pactwire", Subsystem: "reader", Name: name, Help: help, ConstLabels: labels})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pactwire", Subsystem: "reader", Name: name, Help: help, ConstLabels: labels})
+	}
+	m := &readerMetrics{
+		nextBlock: gauge("next_block", "The first block that the live part has not recorded."),
+		listeners: gauge("listeners", "Listeners of the chain."),
+		rangeSize: gauge("range_blocks", "Blocks that a log fetch of catch-up asks for."),
+		events:    counter("events_total", "Blockchain events recorded."),
+		removed:   counter("events_removed_total", "Recorded blockchain events whose block was reorganised away."),
+		reorgs:    counter("reorganisations_total", "Reorganisations that reached recorded blocks."),
+		undecoded: counter("undecodable_logs_total", "Logs of a listener's event whose data does not fit it."),
+		nodeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "pactwire", Subsystem: "reader", Name: "node_errors_total", Help: "Answers of the node that were refusals or made no sense, by kind.",
+			ConstLabels: labels,
+		}, []string{"kind"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.nextBlock, m.listeners, m.rangeSize, m.events, m.removed, m.reorgs, m.undecoded, m.nodeErrors)
+	}
+	return m
+}
