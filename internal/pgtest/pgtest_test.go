@@ -80,7 +80,16 @@ func TestAnEmptyDatabaseMigratesUpDownUp(t *testing.T) {
 }
 
 func BenchmarkNew(b *testing.B) {
-	for range b.N {
+	for b.Loop() {
 		pgtest.New(b)
 	}
+}
+
+func BenchmarkNewParallel(b *testing.B) {
+	b.SetParallelism(4)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			pgtest.New(b)
+		}
+	})
 }
