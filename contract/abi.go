@@ -50,6 +50,7 @@ const (
 	abiPath    = "input.abi" // where the ABI stands in a generate request
 	maxEntries = 10_000      // of an ABI, and of a list of an interface
 	maxParams  = 1_000       // of one entry, and of one tuple
+	maxSchemas = 200_000     // of one ABI: a short type such as uint8[][][][] stands for many
 )
 
 // FromABI turns an ABI, a JSON array of entries, into an interface without ids, name, version and pathnames. It keeps
@@ -62,18 +63,24 @@ func FromABI(abi json.RawMessage) (Interface, error) {
 	if err != nil {
 		return Interface{}, err
 	}
-	seen := make(map[string]bool, len(entries))
+	r := &abiReader{seen: make(map[string]bool, len(entries))}
 	for i, raw := range entries {
 		path := abiPath + "[" + strconv.Itoa(i) + "]"
 		entry, err := parseEntry(path, raw)
 		if err != nil {
 			return Interface{}, err
 		}
-		if err := iface.addEntry(path, entry, seen); err != nil {
+		if err := r.addEntry(&iface, path, entry); err != nil {
 			return Interface{}, err
 		}
 	}
 	return iface, nil
+}
+
+// abiReader is the state of reading one ABI.
+type abiReader struct {
+	seen    map[string]bool // signatures, by kind of entry
+	schemas int             // made so far
 }
 
 // splitABI takes the array apart.
@@ -108,7 +115,7 @@ func parseEntry(path string, raw json.RawMessage) (abiEntry, error) {
 }
 
 // addEntry adds an entry to the interface.
-func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) error {
+func (r *abiReader) addEntry(i *Interface, path string, entry abiEntry) error {
 	switch entry.Type {
 	case entryConstructor, entryFallback, entryReceive:
 		return nil
@@ -119,7 +126,7 @@ func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) 
 	if !validIdentifier(entry.Name) {
 		return pactwire.Invalid(path+".name", "%s is no Solidity identifier", quoteShort(entry.Name))
 	}
-	inputs, types, err := paramsFromABI(path+".inputs", entry.Type, entry.Inputs)
+	inputs, types, err := r.params(path+".inputs", entry.Type, entry.Inputs)
 	if err != nil {
 		return err
 	}
@@ -130,10 +137,10 @@ func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) 
 		}
 		key += indexedKey(inputs, entry.Anonymous)
 	}
-	if seen[key] {
+	if r.seen[key] {
 		return nil
 	}
-	seen[key] = true
+	r.seen[key] = true
 	switch entry.Type {
 	case entryEvent:
 		event := Event{Name: entry.Name, Params: inputs}
@@ -144,7 +151,7 @@ func (i *Interface) addEntry(path string, entry abiEntry, seen map[string]bool) 
 	case entryError:
 		i.Errors = append(i.Errors, Error{Name: entry.Name, Params: inputs})
 	default:
-		outputs, _, err := paramsFromABI(path+".outputs", entry.Type, entry.Outputs)
+		outputs, _, err := r.params(path+".outputs", entry.Type, entry.Outputs)
 		if err != nil {
 			return err
 		}
@@ -181,8 +188,8 @@ func (e *abiEntry) mutability(path string) (string, error) {
 	return "", nil
 }
 
-// paramsFromABI turns the ABI parameters of a kind of entry into ours, and into their type.
-func paramsFromABI(path, of string, in []abiParam) ([]Param, *abiType, error) {
+// params turns the ABI parameters of a kind of entry into ours, and into their type.
+func (r *abiReader) params(path, of string, in []abiParam) ([]Param, *abiType, error) {
 	if len(in) > maxParams {
 		return nil, nil, pactwire.Invalid(path, "has more than %d parameters", maxParams)
 	}
@@ -194,7 +201,7 @@ func paramsFromABI(path, of string, in []abiParam) ([]Param, *abiType, error) {
 		if !validParamName(p.Name) {
 			return nil, nil, pactwire.Invalid(at+".name", "%s cannot name a parameter", quoteShort(p.Name))
 		}
-		schema, t, err := schemaFromABI(at, p, 1)
+		schema, t, err := r.schema(at, p, 1)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -208,8 +215,8 @@ func paramsFromABI(path, of string, in []abiParam) ([]Param, *abiType, error) {
 	return params, all, nil
 }
 
-// schemaFromABI turns one ABI parameter into a schema and its type.
-func schemaFromABI(path string, p abiParam, depth int) (*Schema, *abiType, error) {
+// schema turns one ABI parameter into a schema and its type.
+func (r *abiReader) schema(path string, p abiParam, depth int) (*Schema, *abiType, error) {
 	native, err := parseNative(p.Type)
 	if err != nil {
 		return nil, nil, pactwire.Invalid(path+".type", "%s %s", quoteShort(p.Type), err)
@@ -217,11 +224,14 @@ func schemaFromABI(path string, p abiParam, depth int) (*Schema, *abiType, error
 	if depth+len(native.dims) > maxTypeDepth {
 		return nil, nil, pactwire.Invalid(path+".type", "is nested deeper than %d levels", maxTypeDepth)
 	}
+	if r.schemas += 1 + len(native.dims); r.schemas > maxSchemas {
+		return nil, nil, pactwire.Invalid(abiPath, "describes more than %d values", maxSchemas)
+	}
 	inner := nativeType{base: native.base, elementary: native.elementary}
 	schema := &Schema{Type: inner.jsonType(), Details: &Details{Type: inner.base}}
 	t := &inner.elementary
 	if native.base == tupleName {
-		if t, err = tupleFromABI(path, p.Components, schema, depth+len(native.dims)); err != nil {
+		if t, err = r.tuple(path, p.Components, schema, depth+len(native.dims)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -236,8 +246,8 @@ func schemaFromABI(path string, p abiParam, depth int) (*Schema, *abiType, error
 	return schema, t, nil
 }
 
-// tupleFromABI fills a tuple's properties and makes its type.
-func tupleFromABI(path string, components []abiParam, schema *Schema, depth int) (*abiType, error) {
+// tuple fills a tuple's properties and makes its type.
+func (r *abiReader) tuple(path string, components []abiParam, schema *Schema, depth int) (*abiType, error) {
 	if len(components) == 0 || len(components) > maxParams {
 		return nil, pactwire.Invalid(path+".components", "must list the 1 to %d components of the tuple", maxParams)
 	}
@@ -253,7 +263,7 @@ func tupleFromABI(path string, components []abiParam, schema *Schema, depth int)
 		if !validParamName(component.Name) {
 			return nil, pactwire.Invalid(at+".name", "%s cannot name a component", quoteShort(component.Name))
 		}
-		property, t, err := schemaFromABI(at, component, depth+1)
+		property, t, err := r.schema(at, component, depth+1)
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func constructorOf(abi json.RawMessage) (names string, params *abiType, err erro
 		if entry.Type != entryConstructor {
 			continue
 		}
-		_, params, err := paramsFromABI(path+".inputs", entry.Type, entry.Inputs)
+		_, params, err := (&abiReader{}).params(path+".inputs", entry.Type, entry.Inputs)
 		if err != nil {
 			return "", nil, err
 		}

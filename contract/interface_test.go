@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -125,6 +126,22 @@ func TestFromABIRefusals(t *testing.T) {
 	if !errors.As(err, &e) || !strings.Contains(e.Message, "nested") {
 		t.Errorf("deep tuple: %v", err)
 	}
+}
+
+// A short type text stands for up to 32 schemas; a request of some megabytes must not become gigabytes.
+func TestFromABIIsBounded(t *testing.T) {
+	input := `{"name":"","type":"uint8` + strings.Repeat("[]", 30) + `"}`
+	entry := func(i int) string {
+		return fmt.Sprintf(`{"type":"function","name":"f%d","inputs":[%s%s]}`, i, strings.Repeat(input+",", 999), input)
+	}
+	var entries []string
+	for i := range 10 {
+		entries = append(entries, entry(i))
+	}
+	_, err := contract.FromABI(json.RawMessage("[" + strings.Join(entries, ",") + "]"))
+	wantField(t, err, "input.abi", "more than")
+	_, err = contract.FromABI(json.RawMessage("[" + entry(0)[:len(entry(0))-2] + "," + input + "]}]"))
+	wantField(t, err, "input.abi[0].inputs", "more than 1000")
 }
 
 func TestAssignPathnames(t *testing.T) {
