@@ -80,6 +80,51 @@ func messageIDs(messages []Message) []uuid.UUID {
 	return ids
 }
 
+// SendBatch stores the batch and the operations that put it on the chain, the last of which is the pin, and marks the messages as sent, in one transaction: whatever happens
+// afterwards, the batch goes out exactly once. It is false when the messages are no longer all waiting.
+func (db *DB) SendBatch(ctx context.Context, lease Lease, b *Batch, messages []uuid.UUID, operations []NewOperation) (bool, error) {
+	sent := false
+	err := db.inTx(ctx, "send batch "+b.ID.String(), func(tx *sqlx.Tx) error {
+		if err := checkLease(ctx, tx, lease); err != nil {
+			return err
+		}
+		var waiting []uuid.UUID
+		err := tx.SelectContext(ctx, &waiting, `
+			SELECT id FROM messages WHERE namespace = $1 AND id = ANY($2) AND state = 'ready' FOR UPDATE`, b.Namespace, pq.Array(messages))
+		if err != nil {
+			return fmt.Errorf("lock the messages: %w", err)
+		}
+		if len(waiting) != len(messages) {
+			return nil
+		}
+		var pin Operation
+		for _, n := range operations {
+			if pin, err = insertOperation(ctx, tx, n); err != nil {
+				return err
+			}
+		}
+		b.State, b.Operation, b.Messages, b.Created = StateSent, &pin.ID, len(messages), Now()
+		_, err = tx.NamedExecContext(ctx, `
+			INSERT INTO batches (namespace, id, author, hash, location, messages, state, operation, created)
+			VALUES (:namespace, :id, :author, :hash, :location, :messages, :state, :operation, :created)`, b)
+		if err != nil {
+			return fmt.Errorf("insert the batch: %w", err)
+		}
+		_, err = tx.ExecContext(ctx, `
+			UPDATE messages SET state = 'sent', batch = $3, transaction = $4 WHERE namespace = $1 AND id = ANY($2)`,
+			b.Namespace, pq.Array(messages), b.ID, pin.Transaction)
+		if err != nil {
+			return fmt.Errorf("mark the messages: %w", err)
+		}
+		sent = true
+		return nil
+	})
+	if err == nil && sent {
+		db.Notify(TopicOutbox(operations[0].Chain))
+	}
+	return sent && err == nil, err
+}
+
 // BatchesInFlight counts the namespace's batches whose pin is not on the chain yet.
 func (db *DB) BatchesInFlight(ctx context.Context, namespace string) (int, error) {
 	var n int
