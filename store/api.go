@@ -75,7 +75,7 @@ func insertAPI(ctx context.Context, tx *sqlx.Tx, a *API) error {
 	}
 	_, err = tx.NamedExecContext(ctx, `
 		INSERT INTO apis (namespace, id, name, interface, location, author, message, state, created)
-		VALUES (:namespace, :id, :name, :interface, :location, :author, :message, :state, :created)`, a)
+		VALUES (:namespace, :id, :name, :interface, NULLIF(CAST(:location AS bytea), ''), :author, :message, :state, :created)`, a)
 	if err != nil {
 		return fmt.Errorf("insert the API: %w", taken(err, "apis_ready", "api_exists", "There is already an API %q.", a.Name))
 	}

@@ -21,7 +21,7 @@ import (
 type NewOperation struct {
 	ID        uuid.UUID // NewID() when zero
 	Namespace string
-	Type      string // OpInvoke or OpPin
+	Type      string // OpInvoke, OpPin or OpDeploy
 	Chain     string
 	Key       common.Address  // who signs
 	To        *common.Address // nil: contract creation
@@ -55,8 +55,11 @@ func (n *NewOperation) GasLimit() uint64 {
 
 // txType is the type of the transaction that an operation of this type begins.
 func (n *NewOperation) txType() string {
-	if n.Type == OpPin {
+	switch n.Type {
+	case OpPin:
 		return TxPin
+	case OpDeploy:
+		return TxDeploy
 	}
 	return TxInvoke
 }

@@ -17,6 +17,7 @@ import (
 const (
 	OpInvoke = "blockchain_invoke"
 	OpPin    = "blockchain_pin_batch"
+	OpDeploy = "blockchain_deploy" // of our own pin contract, in development
 )
 
 // The states of an operation: Initialized → Pending → Succeeded or Failed. Terminal states never change.

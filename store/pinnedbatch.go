@@ -305,7 +305,7 @@ func confirmAPI(ctx context.Context, tx *sqlx.Tx, a *API) (string, error) {
 	a.State = StateConfirmed
 	_, err = tx.NamedExecContext(ctx, `
 		INSERT INTO apis (namespace, id, name, interface, location, author, message, state, created, updated)
-		VALUES (:namespace, :id, :name, :interface, :location, :author, :message, :state, :created, :updated)
+		VALUES (:namespace, :id, :name, :interface, NULLIF(CAST(:location AS bytea), ''), :author, :message, :state, :created, :updated)
 		ON CONFLICT (namespace, id) DO UPDATE SET name = excluded.name, interface = excluded.interface, location = excluded.location,
 			author = excluded.author, message = excluded.message, state = excluded.state, updated = excluded.updated`, a)
 	if err != nil {

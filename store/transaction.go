@@ -14,6 +14,7 @@ import (
 const (
 	TxInvoke = "contract_invoke"
 	TxPin    = "batch_pin"
+	TxDeploy = "contract_deploy"
 )
 
 // Transaction is what binds an operation to what it brought about: messages and events name it.
