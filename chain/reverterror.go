@@ -44,6 +44,15 @@ func asRevert(err error) *RevertError {
 	return &RevertError{Data: data, Message: message}
 }
 
+// asRevertOf is the *RevertError in err, if there is one.
+func asRevertOf(err error) *RevertError {
+	var revert *RevertError
+	if errors.As(err, &revert) {
+		return revert
+	}
+	return nil
+}
+
 // revertData finds the revert data in the data member of a JSON-RPC error.
 func revertData(given any) ([]byte, bool) {
 	switch v := given.(type) {

@@ -1,0 +1,288 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pactwire/pactwire/store"
+)
+
+// fillerGas is what a transfer of nothing costs; where it costs more, the chain is asked.
+const fillerGas = 21_000
+
+// prepareLoop gives nonces to what waits in the outbox and plans what is to be sent again. The next batch gathers while this one is under way.
+func (k *keySubmitter) prepareLoop(ctx context.Context) error {
+	arrived := k.db.Subscribe(store.TopicOutbox(k.cfg.Chain))
+	defer arrived.Close()
+	var looked time.Time
+	for {
+		again := false
+		if now := time.Now(); now.Sub(looked) >= 20*time.Millisecond {
+			looked = now
+			more, err := k.resend(ctx, now)
+			if err != nil {
+				return err
+			}
+			again = more
+		}
+		more, err := k.assign(ctx)
+		if err != nil {
+			return err
+		}
+		if more || again {
+			continue
+		}
+		wait := k.cfg.PollInterval
+		if k.state.planned() {
+			wait = min(wait, 25*time.Millisecond)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-arrived.C:
+		case <-k.state.kick:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// assign gives nonces to one batch and hands it to the sender. more says that there may be more waiting.
+func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
+	limit := min(k.cfg.BatchSize, k.cfg.MaxInFlight-k.state.count())
+	var calls []store.OutboxCall
+	if limit > 0 {
+		if calls, err = k.db.UnassignedOutbox(ctx, k.cfg.Chain, k.key, limit); err != nil {
+			return false, fmt.Errorf("give nonces: %w", err)
+		}
+	}
+	k.state.saturated(limit <= 0 || len(calls) == limit)
+	plan := k.state.plan()
+	var rejected []store.Outcome
+	batch := make([]*prepared, 0, len(calls))
+	for i := range calls {
+		call := &calls[i]
+		if call.Options.Nonce == nil {
+			batch = append(batch, &prepared{call: call})
+			continue
+		}
+		if nonce := *call.Options.Nonce; plan.giveExactly(nonce) {
+			batch = append(batch, &prepared{call: call, nonce: nonce, exact: true})
+		} else {
+			rejected = append(rejected, store.Outcome{
+				Operation: call.Operation, Status: store.OpFailed,
+				Error: fmt.Sprintf("The nonce %d that was asked for is used up or in use by another transaction of the same key.", nonce),
+			})
+		}
+	}
+	for _, p := range batch {
+		if !p.exact {
+			p.nonce = plan.give()
+		}
+	}
+	if len(calls) < limit || limit <= 0 { // nobody waits for these nonces
+		fillers, err := k.fillers(ctx, plan.left(k.cfg.BatchSize))
+		if err != nil {
+			return false, err
+		}
+		batch = append(batch, fillers...)
+	}
+	if len(batch) == 0 && len(rejected) == 0 {
+		return false, nil
+	}
+	if err := k.finish(ctx, rejected); err != nil {
+		return false, err
+	}
+	if err := k.commit(ctx, plan, batch); err != nil {
+		return false, err
+	}
+	return limit > 0 && len(calls) == limit, nil
+}
+
+// prepared is a call with the nonce that it shall get.
+type prepared struct {
+	call   *store.OutboxCall
+	nonce  uint64
+	exact  bool
+	filler bool
+}
+
+// fillers are transfers of nothing to oneself that use up these nonces.
+func (k *keySubmitter) fillers(ctx context.Context, holes []uint64) ([]*prepared, error) {
+	if len(holes) == 0 {
+		return nil, nil
+	}
+	gas, err := k.client.EstimateGas(ctx, CallRequest{From: &k.key, To: k.key})
+	if err != nil {
+		gas = fillerGas
+	}
+	k.log.WarnContext(ctx, "filling nonces that would hold up later transactions", "first", holes[0], "count", len(holes))
+	out := make([]*prepared, len(holes))
+	for i, nonce := range holes {
+		out[i] = &prepared{nonce: nonce, filler: true, call: &store.OutboxCall{
+			Operation: store.NewID(), Filler: true, To: &k.key, Value: new(big.Int), Gas: max(gas, fillerGas),
+		}}
+	}
+	return out, nil
+}
+
+// commit signs the batch, stores it with its nonces, and hands it to the sender.
+func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepared) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	market, err := k.market.suggest(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	signed := make([]store.Signed, 0, len(batch))
+	items := make([]*inflight, 0, len(batch))
+	out := make([]*outgoing, 0, len(batch))
+	var unsignable []store.Outcome
+	for _, p := range batch {
+		offer := market.chosen(p.call.Options)
+		s, err := k.sign(ctx, p.call, p.nonce, offer)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx) //nolint:wrapcheck // our own end
+		case err != nil && !p.filler:
+			k.log.ErrorContext(ctx, "sign a transaction", "operation", p.call.Operation, "error", err)
+			unsignable = append(unsignable, store.Outcome{
+				Operation: p.call.Operation, Status: store.OpFailed, Error: "The transaction cannot be signed.",
+			})
+			continue
+		case err != nil:
+			return err
+		}
+		s.Filler = p.filler
+		t := &inflight{
+			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash), fees: offer,
+			explicit: p.call.Options.Fees(), assigned: now, offered: now, bumped: now,
+		}
+		signed, items, out = append(signed, s), append(items, t), append(out, &outgoing{inflight: t, raw: s.Raw})
+	}
+	if err := k.finish(ctx, unsignable); err != nil {
+		return err
+	}
+	if err := k.db.AssignOutbox(ctx, k.lease, k.cfg.Chain, k.key, plan.next, signed); err != nil {
+		return fmt.Errorf("give nonces: %w", err)
+	}
+	k.state.given(plan, items, len(unsignable) > 0)
+	return k.hand(ctx, out)
+}
+
+func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce uint64, offer fees) (store.Signed, error) {
+	chainID := k.client.ChainID()
+	tx, err := k.signer.Sign(ctx, k.key, offer.transaction(chainID, nonce, call.To, call.Value, call.Gas, call.Data), chainID)
+	if err != nil {
+		return store.Signed{}, fmt.Errorf("sign operation %s: %w", call.Operation, err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return store.Signed{}, fmt.Errorf("encode operation %s: %w", call.Operation, err)
+	}
+	return store.Signed{Operation: call.Operation, Nonce: nonce, Gas: call.Gas, Raw: raw, Hash: tx.Hash()}, nil
+}
+
+// hand gives a batch to the sender, waiting until it has taken the one before.
+func (k *keySubmitter) hand(ctx context.Context, batch []*outgoing) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx) //nolint:wrapcheck // our own end
+	case k.sending <- batch:
+		return nil
+	}
+}
+
+// resend sends again what is due: the same bytes, or the same call with a higher fee.
+func (k *keySubmitter) resend(ctx context.Context, now time.Time) (more bool, err error) {
+	again, stuck := k.state.due(now, k.cfg.RebroadcastAfter, k.cfg.BumpAfter, k.cfg.BatchSize)
+	if len(again)+len(stuck) == 0 {
+		return false, nil
+	}
+	if len(stuck) > 0 {
+		if err := k.bump(ctx, stuck); err != nil {
+			return false, err
+		}
+	}
+	// Bumped or not, what is stored now is what is sent.
+	items := append(again, stuck...)
+	wanted := make([]uint64, len(items))
+	for i, t := range items {
+		wanted[i] = t.nonce
+	}
+	rows, err := k.db.SignedOutboxOf(ctx, k.cfg.Chain, k.key, wanted)
+	if err != nil {
+		return false, fmt.Errorf("send again: %w", err)
+	}
+	out := make([]*outgoing, 0, len(rows))
+	for i := range rows {
+		if t := k.state.at(rows[i].Nonce); t != nil && t.operation == rows[i].Operation {
+			out = append(out, &outgoing{inflight: t, raw: rows[i].Raw})
+		}
+	}
+	if err := k.hand(ctx, out); err != nil {
+		return false, err
+	}
+	return len(items) == k.cfg.BatchSize, nil
+}
+
+// bump signs transactions anew with a higher fee, as far as the limit allows, and stores them.
+func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
+	market, err := k.market.suggest(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(stuck))
+	for i, t := range stuck {
+		ids[i] = t.operation
+	}
+	calls, err := k.db.OutboxCalls(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("raise fees: %w", err)
+	}
+	byID := make(map[uuid.UUID]*store.OutboxCall, len(calls))
+	for i := range calls {
+		byID[calls[i].Operation] = &calls[i]
+	}
+	var signed []store.Signed
+	var raised []*inflight
+	var offers []fees
+	for _, t := range stuck {
+		call := byID[t.operation]
+		if call == nil {
+			continue
+		}
+		offer, ok := market.bumped(k.state.feesOf(t), k.cfg.MaxFeePerGas)
+		if !ok {
+			k.state.notRaised(t, time.Now())
+			k.log.WarnContext(ctx, "a transaction stays unmined, and the fee limit leaves no room to raise its fee", "operation", t.operation, "nonce", t.nonce)
+			continue
+		}
+		s, err := k.sign(ctx, call, t.nonce, offer)
+		if err != nil {
+			return err
+		}
+		signed, raised, offers = append(signed, s), append(raised, t), append(offers, offer)
+	}
+	if len(signed) == 0 {
+		return nil
+	}
+	if err := k.db.ReplaceSigned(ctx, k.lease, signed); err != nil {
+		return fmt.Errorf("raise fees: %w", err)
+	}
+	now := time.Now()
+	for i, t := range raised {
+		k.state.raised(t, signed[i].Hash, offers[i], now)
+		k.log.InfoContext(ctx, "raised the fee of a transaction", "operation", t.operation, "nonce", t.nonce)
+	}
+	k.metrics.bumped.WithLabelValues(k.cfg.Chain, k.key.Hex()).Add(float64(len(raised)))
+	return nil
+}

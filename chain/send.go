@@ -1,0 +1,213 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/google/uuid"
+
+	pactwire "github.com/pactwire/pactwire"
+	"github.com/pactwire/pactwire/store"
+)
+
+const (
+	// maxUnknownRefusals is how often a node may refuse a transaction for a reason that we do not know before its operation fails. With the growing
+	// pauses in between that takes about a minute.
+	maxUnknownRefusals = 12
+	// maxFundsRefusals is the same for an account without funds, once a node has taken the transaction at some time.
+	maxFundsRefusals = 8
+)
+
+// sendLoop carries batches to the node, one after the other, in the order of their nonces.
+func (k *keySubmitter) sendLoop(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case batch := <-k.sending:
+			for len(batch) > 0 {
+				n := min(len(batch), k.cfg.MessageSize)
+				if err := k.send(ctx, batch[:n]); err != nil {
+					return err
+				}
+				batch = batch[n:]
+			}
+		}
+	}
+}
+
+// send sends one message. It tries until the node answers: what is behind it could not be mined before anyway.
+func (k *keySubmitter) send(ctx context.Context, batch []*outgoing) error {
+	elems := make([]rpc.BatchElem, len(batch))
+	pause := 50 * time.Millisecond
+	for {
+		for i, t := range batch {
+			elems[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(t.raw)}, Result: new(jsonMessage)}
+		}
+		err := k.client.BatchCall(ctx, elems)
+		if err == nil {
+			break
+		}
+		if definite(err) || pactwire.KindOf(err) == pactwire.KindBadUpstream { // the message as a whole was refused, too large perhaps: one by one it may go
+			for i := range elems {
+				elems[i].Error = k.client.CallContext(ctx, elems[i].Result, elems[i].Method, elems[i].Args...)
+			}
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		for _, t := range batch {
+			k.state.unclear(t.inflight)
+		}
+		k.log.WarnContext(ctx, "send transactions", "first_nonce", batch[0].nonce, "count", len(batch), "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+	return k.judge(ctx, batch, elems)
+}
+
+// judge draws the consequences of the node's answers.
+func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc.BatchElem) error {
+	now := time.Now()
+	var failed []refusal
+	var back []*inflight // need another nonce
+	taken := 0
+	for i, out := range batch {
+		t, err := out.inflight, elems[i].Error
+		if err != nil && !definite(err) {
+			k.state.unclear(t)
+			k.state.refused(t, now, false)
+			continue
+		}
+		possible := k.state.isPossible(t)
+		verdict := classifySend(err)
+		if verdict != sendAccepted {
+			k.log.DebugContext(ctx, "a node did not take a transaction", "operation", t.operation, "nonce", t.nonce, "error", err)
+		}
+		switch verdict {
+		case sendAccepted:
+			k.state.sent(t, now)
+			taken++
+		case sendNonceTooLow:
+			if !possible { // no node had it, so that a foreign transaction has used the nonce up
+				back = append(back, t)
+			}
+			signal(k.state.verify)
+		case sendNonceTaken:
+			if possible { // by ours, most likely: it stays. Should it be a foreign one, confirm finds out once it is mined
+				k.state.sent(t, now)
+				continue
+			}
+			k.state.foreign(t.nonce)
+			back = append(back, t)
+		case sendFeeTooLow:
+			if t.explicit && !possible {
+				failed = append(failed, refusal{t, "The chain's node refuses the fee that was asked for: " + err.Error()})
+				continue
+			}
+			k.state.refused(t, now, !t.explicit)
+		case sendNoFunds:
+			n := k.state.refused(t, now, false)
+			if !t.filler && k.state.unfunded(t) && (!possible || n >= maxFundsRefusals) {
+				failed = append(failed, refusal{t, "The signing account cannot pay for the transaction: " + err.Error()})
+			}
+		case sendInvalid:
+			k.state.refused(t, now, false)
+			if !t.filler {
+				failed = append(failed, refusal{t, "The chain's node refuses the transaction: " + err.Error()})
+			}
+		case sendRetry:
+			k.state.refused(t, now, false)
+		case sendUnknown:
+			if n := k.state.refused(t, now, false); n >= maxUnknownRefusals && !possible && !t.filler {
+				failed = append(failed, refusal{t, "The chain's node refuses the transaction: " + err.Error()})
+			}
+		}
+	}
+	k.metrics.sent.WithLabelValues(k.cfg.Chain, k.key.Hex()).Add(float64(taken))
+	if err := k.fail(ctx, failed); err != nil {
+		return err
+	}
+	return k.giveBack(ctx, back)
+}
+
+// refusal is a transaction that no node will take.
+type refusal struct {
+	*inflight
+	reason string
+}
+
+// fail ends operations that cannot be sent. Their nonces are free again.
+func (k *keySubmitter) fail(ctx context.Context, refusals []refusal) error {
+	if len(refusals) == 0 {
+		return nil
+	}
+	k.moving.Lock()
+	defer k.moving.Unlock()
+	var items []*inflight
+	var outcomes []store.Outcome
+	for _, r := range refusals {
+		if k.state.current(r.inflight) {
+			items = append(items, r.inflight)
+			outcomes = append(outcomes, store.Outcome{Operation: r.operation, Status: store.OpFailed, Error: r.reason})
+		}
+	}
+	if err := k.finish(ctx, outcomes); err != nil {
+		return err
+	}
+	k.state.drop(items...)
+	return nil
+}
+
+// giveBack makes operations wait for another nonce.
+func (k *keySubmitter) giveBack(ctx context.Context, items []*inflight) error {
+	if len(items) == 0 {
+		return nil
+	}
+	mined, _, err := k.chainNonces(ctx)
+	if err != nil {
+		return err
+	}
+	// Both the sender and the confirmer come here. What one has given back already may have its new nonce by now.
+	k.moving.Lock()
+	defer k.moving.Unlock()
+	ids := make([]uuid.UUID, 0, len(items))
+	for _, t := range items {
+		if k.state.current(t) {
+			ids = append(ids, t.operation)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := k.db.UnassignOutbox(ctx, k.lease, ids); err != nil {
+		return fmt.Errorf("take nonces back: %w", err)
+	}
+	k.log.WarnContext(ctx, "another program uses the key: transactions get other nonces", "first", items[0].nonce, "count", len(ids))
+	k.state.chainAtLeast(mined)
+	k.state.drop(items...)
+	signal(k.state.kick)
+	return nil
+}
+
+// finish stores the end of operations, and counts it.
+func (k *keySubmitter) finish(ctx context.Context, outcomes []store.Outcome) error {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	if err := k.db.FinishOperations(ctx, k.lease, outcomes); err != nil {
+		return err //nolint:wrapcheck // it says what was being done
+	}
+	for i := range outcomes {
+		k.metrics.finished.WithLabelValues(k.cfg.Chain, k.key.Hex(), outcomes[i].Status).Inc()
+	}
+	return nil
+}
