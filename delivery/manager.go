@@ -1,0 +1,302 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	pactwire "github.com/pactwire/pactwire"
+	"github.com/pactwire/pactwire/store"
+)
+
+// Config configures a Manager.
+type Config struct {
+	Registerer prometheus.Registerer // nil: no metrics are registered
+}
+
+// Manager delivers events to sessions.
+type Manager struct {
+	db      *store.DB
+	log     *slog.Logger
+	metrics *metrics
+	tasks   chan func(context.Context) // run by Run
+	stopped chan struct{}              // closed when Run takes no more of them
+
+	mu    sync.Mutex
+	feeds map[uuid.UUID]*feed // durable and ephemeral
+
+	tailsMu sync.Mutex
+	tails   map[string]*tail // by namespace; they stay once they are there
+}
+
+// New makes a Manager. Nothing is delivered before Run runs.
+func New(cfg Config, db *store.DB, log *slog.Logger) *Manager {
+	return &Manager{
+		db: db, log: log, metrics: newMetrics(cfg.Registerer), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
+		feeds: map[uuid.UUID]*feed{}, tails: map[string]*tail{},
+	}
+}
+
+// Run delivers until ctx ends; then it ends all sessions, writes their positions and gives their leases back. It runs once.
+func (m *Manager) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case task := <-m.tasks:
+			group.Go(func() error { task(ctx); return nil })
+		}
+	}
+	close(m.stopped)
+	m.mu.Lock()
+	feeds := make([]*feed, 0, len(m.feeds))
+	for _, f := range m.feeds {
+		feeds = append(feeds, f)
+	}
+	m.mu.Unlock()
+	for _, f := range feeds {
+		f.end(errStopping())
+	}
+	return group.Wait() //nolint:wrapcheck // tasks do not fail
+}
+
+func errStopping() error {
+	return pactwire.Unavailable("shutting_down", nil, "The service is stopping.")
+}
+
+// start has Run run a task.
+func (m *Manager) start(ctx context.Context, task func(context.Context)) error {
+	select {
+	case m.tasks <- task:
+		return nil
+	case <-m.stopped:
+		return errStopping()
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // the caller's own doing
+	}
+}
+
+// StartRequest describes a session.
+type StartRequest struct {
+	Namespace string
+	Name      string // of the durable subscription, or its id; for an ephemeral one optional and only repeated in its frames
+	Ephemeral bool
+	AutoAck   bool // each event counts as acknowledged when it is written
+
+	// Of an ephemeral session. A durable subscription has its own; only readAhead may be overridden for a session.
+	Filter  Filter
+	Options Options
+}
+
+// Prepared is a session that can start.
+type Prepared struct {
+	m        *Manager
+	request  StartRequest
+	ref      Ref
+	matcher  *Matcher
+	options  Options
+	position int64     // ephemeral: where to start
+	version  time.Time // durable: of the subscription that was read
+}
+
+// Prepare checks everything that a start needs and settles where an ephemeral session begins: every event after the call is delivered to it.
+func (m *Manager) Prepare(ctx context.Context, r StartRequest) (*Prepared, error) {
+	if r.Namespace == "" {
+		return nil, pactwire.Invalid("namespace", "is required")
+	}
+	head, err := m.db.HeadSequence(ctx, r.Namespace)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the store has said what it was doing
+	}
+	p := &Prepared{m: m, request: r}
+	if r.Ephemeral {
+		if p.matcher, err = r.Filter.Compile(); err != nil {
+			return nil, err
+		}
+		p.ref = Ref{ID: store.NewID(), Namespace: r.Namespace, Name: r.Name}
+		if p.ref.Name == "" {
+			p.ref.Name = "ephemeral-" + p.ref.ID.String()
+		}
+		p.options, p.position = r.Options.Resolve(head)
+		return p, nil
+	}
+	if r.Name == "" {
+		return nil, pactwire.Invalid("name", "is required for a durable subscription")
+	}
+	if r.Filter != (Filter{}) {
+		return nil, pactwire.Invalid("filter", "is set when a durable subscription is made; only an ephemeral one takes it on connecting")
+	}
+	if r.Options.FirstEvent != "" || r.Options.WithData {
+		return nil, pactwire.Invalid("options", "firstEvent and withData are set when a durable subscription is made; only an ephemeral one takes them on connecting")
+	}
+	sub, err := m.db.Subscription(ctx, r.Namespace, r.Name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the store has said what it was doing
+	}
+	if sub.Transport != TransportWebSockets {
+		return nil, pactwire.Invalid("name", "is a subscription with another transport")
+	}
+	if p.matcher, p.options, err = compile(sub); err != nil {
+		return nil, err
+	}
+	p.ref = Ref{ID: sub.ID, Namespace: sub.Namespace, Name: sub.Name}
+	p.version = sub.Created
+	if sub.Updated != nil {
+		p.version = *sub.Updated
+	}
+	return p, nil
+}
+
+// Ref names the subscription.
+func (p *Prepared) Ref() Ref { return p.ref }
+
+// Start begins the delivery. Close the session when the consumer goes.
+func (p *Prepared) Start(ctx context.Context, c Consumer) (*Session, error) {
+	m, s := p.m, &Session{consumer: c, autoAck: p.request.AutoAck}
+	if !p.request.Ephemeral {
+		s.readAhead = p.request.Options.ReadAhead
+	}
+	t, err := m.tail(ctx, p.ref.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	f := m.feeds[p.ref.ID]
+	if f != nil && f.add(s) {
+		m.mu.Unlock()
+		return s, nil
+	}
+	f = m.newFeed(p.ref, p.request.Ephemeral, p.matcher, p.options)
+	f.tail, f.updated = t, p.version
+	f.window.start(p.position, nil)
+	f.add(s)
+	m.feeds[p.ref.ID] = f
+	m.mu.Unlock()
+	m.metrics.feeds.Inc()
+	if err := m.start(ctx, f.run); err != nil {
+		f.remove(s)
+		f.end(err) // for others who have joined it meanwhile
+		return nil, err
+	}
+	return s, nil
+}
+
+// Start prepares and begins a session.
+func (m *Manager) Start(ctx context.Context, r StartRequest, c Consumer) (*Session, error) {
+	p, err := m.Prepare(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Start(ctx, c)
+}
+
+// tail returns the shared end of a namespace's history; the first call for a namespace begins to follow it.
+func (m *Manager) tail(ctx context.Context, namespace string) (*tail, error) {
+	m.tailsMu.Lock()
+	defer m.tailsMu.Unlock()
+	if t := m.tails[namespace]; t != nil {
+		return t, nil
+	}
+	t := newTail(namespace)
+	err := m.start(ctx, func(ctx context.Context) {
+		var both sync.WaitGroup
+		both.Go(func() { t.run(ctx, m.db, m.log) })
+		both.Go(func() { m.watch(ctx, namespace) })
+		both.Wait()
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.tails[namespace] = t
+	return t, nil
+}
+
+// forget lets go of a feed that has ended.
+func (m *Manager) forget(f *feed) {
+	m.metrics.feeds.Dec()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.feeds[f.ref.ID] == f {
+		delete(m.feeds, f.ref.ID)
+	}
+}
+
+// watch looks after changed and deleted subscriptions of a namespace: woken at once, and once a second in case a wake-up got lost.
+func (m *Manager) watch(ctx context.Context, namespace string) {
+	changed := m.db.Subscribe(store.TopicSubscriptions(namespace))
+	defer changed.Close()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed.C:
+		case <-poll.C:
+		}
+		feeds := map[uuid.UUID]*feed{}
+		var ids []uuid.UUID
+		m.mu.Lock()
+		for id, f := range m.feeds {
+			if !f.ephemeral && f.ref.Namespace == namespace {
+				feeds[id] = f
+				ids = append(ids, id)
+			}
+		}
+		m.mu.Unlock()
+		if len(ids) == 0 {
+			continue
+		}
+		subs, err := m.db.SubscriptionsByID(ctx, ids)
+		if err != nil {
+			if ctx.Err() == nil {
+				m.log.WarnContext(ctx, "look after changed subscriptions", "namespace", namespace, "error", err)
+			}
+			continue
+		}
+		for _, sub := range subs {
+			feeds[sub.ID].update(ctx, sub)
+			delete(feeds, sub.ID)
+		}
+		for _, f := range feeds {
+			f.end(pactwire.NotFound("subscription", "The subscription %q was deleted.", f.ref.Name))
+		}
+	}
+}
+
+// Status is how far a durable subscription is.
+type Status struct {
+	Position  int64  // everything up to here is acknowledged or filtered out
+	Head      int64  // the highest sequence of the history
+	Lag       int64  // Head - Position
+	InFlight  int    // delivered by this process and not acknowledged
+	Consumers int    // sessions in this process
+	LastError string // what holds delivery up, empty when nothing does
+}
+
+// Status tells how far a subscription is. In flight and consumers are those of this process.
+func (m *Manager) Status(ctx context.Context, sub store.Subscription) (Status, error) {
+	head, err := m.db.HeadSequence(ctx, sub.Namespace)
+	if err != nil {
+		return Status{}, err //nolint:wrapcheck // the store has said what it was doing
+	}
+	s := Status{Position: sub.Position, Head: head}
+	m.mu.Lock()
+	f := m.feeds[sub.ID]
+	m.mu.Unlock()
+	if f != nil {
+		f.mu.Lock()
+		s.Consumers, s.LastError = len(f.sessions), f.lastError
+		if f.leading {
+			s.Position, s.InFlight = f.window.position(), f.window.open
+		}
+		f.mu.Unlock()
+	}
+	s.Lag = max(0, s.Head-s.Position)
+	return s, nil
+}
