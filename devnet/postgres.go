@@ -154,28 +154,29 @@ func (p *Postgres) Done() <-chan struct{} { return p.done }
 func (p *Postgres) Stop(ctx context.Context) error {
 	defer p.lock.Close()
 	defer p.cluster.removeShortSocketDir()
-	var cause error
-	for _, step := range []struct {
-		signal syscall.Signal
-		wait   context.Context
-	}{{stopFast, ctx}, {stopImmediate, after(5 * time.Second)}, {syscall.SIGKILL, after(5 * time.Second)}} {
-		if err := p.process.Signal(step.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("stop PostgreSQL: %w", err)
-		}
-		select {
-		case <-p.done:
-			return cause
-		case <-step.wait.Done():
-			cause = fmt.Errorf("stop PostgreSQL in time: %w", context.Cause(step.wait))
+	if p.endsBy(ctx, stopFast) {
+		return nil
+	}
+	for _, signal := range []syscall.Signal{stopImmediate, syscall.SIGKILL} {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		gone := p.endsBy(limit, signal)
+		cancel()
+		if gone {
+			return fmt.Errorf("stop PostgreSQL in time: %w", context.Cause(ctx))
 		}
 	}
-	return cause
+	return fmt.Errorf("stop PostgreSQL: process %d does not end", p.process.Pid)
 }
 
-func after(d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	context.AfterFunc(ctx, cancel)
-	return ctx
+// endsBy sends the signal and reports whether the server is gone before ctx ends.
+func (p *Postgres) endsBy(ctx context.Context, signal syscall.Signal) bool {
+	_ = p.process.Signal(signal) // fails only when it has ended already
+	select {
+	case <-p.done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // logTail is the end of the server's log, for an error message.

@@ -135,6 +135,22 @@ func TestPostgresSurvivesSuddenDeath(t *testing.T) {
 	}
 }
 
+func TestStopWithoutTimeStillStops(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, devnet.PostgresConfig{Dir: filepath.Join(t.TempDir(), "pg")})
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	// Whether the server was quick enough is open; that it is gone is not.
+	if err := server.Stop(ended); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	select {
+	case <-server.Done():
+	default:
+		t.Error("the server still runs")
+	}
+}
+
 // As root the server runs as another user, who cannot walk into a private folder of root's.
 func TestPostgresInAFolderThatOnlyItsOwnerMayEnter(t *testing.T) {
 	t.Parallel()
