@@ -6705,6 +6705,11 @@ func (r UpdateContractAPIReply) ContentType() string {
 	return ""
 }
 
+// GetContractAPIPageReply200Headers the declared response headers of an HTTP 200 response for GetContractAPIPage
+type GetContractAPIPageReply200Headers struct {
+	ContentSecurityPolicy *string
+}
+
 type GetContractAPIPageReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6712,6 +6717,8 @@ type GetContractAPIPageReply struct {
 	ApplicationProblemJSON4XX *Error
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Error
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetContractAPIPageReply200Headers
 }
 
 // GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
@@ -7060,7 +7067,7 @@ type QueryContractAPIReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *QueryResult
+	JSON200 *QueryOutput
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
 	ApplicationProblemJSON4XX *Error
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -7068,7 +7075,7 @@ type QueryContractAPIReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r QueryContractAPIReply) GetJSON200() *QueryResult {
+func (r QueryContractAPIReply) GetJSON200() *QueryOutput {
 	return r.JSON200
 }
 
@@ -7714,7 +7721,7 @@ type QueryContractInterfaceReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *QueryResult
+	JSON200 *QueryOutput
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
 	ApplicationProblemJSON4XX *Error
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -7722,7 +7729,7 @@ type QueryContractInterfaceReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r QueryContractInterfaceReply) GetJSON200() *QueryResult {
+func (r QueryContractInterfaceReply) GetJSON200() *QueryOutput {
 	return r.JSON200
 }
 
@@ -8113,7 +8120,7 @@ type QueryContractReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *QueryResult
+	JSON200 *QueryOutput
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
 	ApplicationProblemJSON4XX *Error
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
@@ -8121,7 +8128,7 @@ type QueryContractReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r QueryContractReply) GetJSON200() *QueryResult {
+func (r QueryContractReply) GetJSON200() *QueryOutput {
 	return r.JSON200
 }
 
@@ -10442,6 +10449,19 @@ func ParseGetContractAPIPageReply(rsp *http.Response) (*GetContractAPIPageReply,
 
 	}
 
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetContractAPIPageReply200Headers
+		if values := rsp.Header.Values("Content-Security-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Content-Security-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ContentSecurityPolicy = &value
+		}
+		response.Headers200 = &headers
+	}
+
 	return response, nil
 }
 
@@ -10703,7 +10723,7 @@ func ParseQueryContractAPIReply(rsp *http.Response) (*QueryContractAPIReply, err
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest QueryResult
+		var dest QueryOutput
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -11213,7 +11233,7 @@ func ParseQueryContractInterfaceReply(rsp *http.Response) (*QueryContractInterfa
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest QueryResult
+		var dest QueryOutput
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -11516,7 +11536,7 @@ func ParseQueryContractReply(rsp *http.Response) (*QueryContractReply, error) {
 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest QueryResult
+		var dest QueryOutput
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -858,10 +858,6 @@ type Sort = string
 // Invoked defines model for Invoked.
 type Invoked = Operation
 
-// QueryResult `output` is the value of a method with one return. With several, unnamed ones are output, output1 and so on by position, and
-// named ones keep their name. A method that returns nothing answers with an empty object.
-type QueryResult = QueryOutput
-
 // ListContractAPIsParams defines parameters for ListContractAPIs.
 type ListContractAPIsParams struct {
 	// Limit How many items at most

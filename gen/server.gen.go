@@ -2430,8 +2430,6 @@ type InvocationJSONResponse Invocation
 
 type InvokedJSONResponse Operation
 
-type QueryResultJSONResponse QueryOutput
-
 type ListNamespacesRequestObject struct {
 }
 
@@ -2892,8 +2890,13 @@ type GetContractAPIPageResponseObject interface {
 	VisitGetContractAPIPageResponse(w http.ResponseWriter) error
 }
 
+type GetContractAPIPage200ResponseHeaders struct {
+	ContentSecurityPolicy *string
+}
+
 type GetContractAPIPage200TextHTMLResponse struct {
 	Body          io.Reader
+	Headers       GetContractAPIPage200ResponseHeaders
 	ContentLength int64
 }
 
@@ -2902,6 +2905,9 @@ func (response GetContractAPIPage200TextHTMLResponse) VisitGetContractAPIPageRes
 	w.Header().Set("Content-Type", "text/html")
 	if response.ContentLength != 0 {
 		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.ContentSecurityPolicy != nil {
+		w.Header().Set("Content-Security-Policy", fmt.Sprint(*response.Headers.ContentSecurityPolicy))
 	}
 	w.WriteHeader(200)
 
@@ -3312,7 +3318,7 @@ type QueryContractAPIResponseObject interface {
 	VisitQueryContractAPIResponse(w http.ResponseWriter) error
 }
 
-type QueryContractAPI200JSONResponse struct{ QueryResultJSONResponse }
+type QueryContractAPI200JSONResponse QueryOutput
 
 func (response QueryContractAPI200JSONResponse) VisitQueryContractAPIResponse(w http.ResponseWriter) error {
 
@@ -4062,7 +4068,7 @@ type QueryContractInterfaceResponseObject interface {
 	VisitQueryContractInterfaceResponse(w http.ResponseWriter) error
 }
 
-type QueryContractInterface200JSONResponse struct{ QueryResultJSONResponse }
+type QueryContractInterface200JSONResponse QueryOutput
 
 func (response QueryContractInterface200JSONResponse) VisitQueryContractInterfaceResponse(w http.ResponseWriter) error {
 
@@ -4503,7 +4509,7 @@ type QueryContractResponseObject interface {
 	VisitQueryContractResponse(w http.ResponseWriter) error
 }
 
-type QueryContract200JSONResponse struct{ QueryResultJSONResponse }
+type QueryContract200JSONResponse QueryOutput
 
 func (response QueryContract200JSONResponse) VisitQueryContractResponse(w http.ResponseWriter) error {
 

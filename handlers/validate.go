@@ -25,17 +25,22 @@ const maxDepth = 200
 // already, so that nothing is routed twice.
 type validator struct {
 	routes  map[string]*routers.Route // "METHOD /echo/:path"
+	lists   map[*routers.Route]map[string]bool // of routes that answer with pages: the query parameters that they know
 	options *openapi3filter.Options
 	maxBody int64
 }
 
 func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, error) {
-	v := &validator{routes: map[string]*routers.Route{}, maxBody: maxBody}
+	v := &validator{routes: map[string]*routers.Route{}, lists: map[*routers.Route]map[string]bool{}, maxBody: maxBody}
 	for path, item := range doc.Paths.Map() {
 		pattern := base + echoPath(path)
 		for method, operation := range item.Operations() {
 			// The route's item carries the parameters that all operations of the path share.
-			v.routes[method+" "+pattern] = &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: operation}
+			route := &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: operation}
+			v.routes[method+" "+pattern] = route
+			if known := queryNames(operation); known["limit"] {
+				v.lists[route] = known
+			}
 		}
 	}
 	if len(v.routes) == 0 {
@@ -53,6 +58,17 @@ func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, erro
 	}
 	v.options.WithCustomSchemaErrorFunc(func(err *openapi3.SchemaError) string { return err.Reason })
 	return v, nil
+}
+
+// queryNames are the names of an operation's query parameters.
+func queryNames(operation *openapi3.Operation) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range operation.Parameters {
+		if p.Value != nil && p.Value.In == openapi3.ParameterInQuery {
+			names[p.Value.Name] = true
+		}
+	}
+	return names
 }
 
 // echoPath writes /a/{b} as /a/:b.
@@ -80,6 +96,14 @@ func (v *validator) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if err := openapi3filter.ValidateRequest(r.Context(), input); err != nil {
 			return requestError(err)
+		}
+		if known := v.lists[route]; known != nil {
+			ctx, err := withListQuery(r.Context(), r.URL.Query(), known)
+			if err != nil {
+				return err
+			}
+			// The request must stay the one that was validated: its body carries the validated value.
+			c.SetRequest(r.WithContext(ctx))
 		}
 		return next(c)
 	}

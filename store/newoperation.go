@@ -106,6 +106,16 @@ func (db *DB) CreateOperation(ctx context.Context, n NewOperation) (op Operation
 	return op, false, nil
 }
 
+// RepeatedOperation looks whether the idempotency key has been used before: with the same body it returns the operation of that time and true, with
+// another body it is a conflict.
+func (db *DB) RepeatedOperation(ctx context.Context, n NewOperation) (op Operation, existed bool, err error) {
+	op, existed, err = db.repeatedOperation(ctx, n)
+	if pactwire.KindOf(err) == pactwire.KindNotFound {
+		return Operation{}, false, nil
+	}
+	return op, existed, err
+}
+
 // repeatedOperation returns the operation that the idempotency key was first used for.
 func (db *DB) repeatedOperation(ctx context.Context, n NewOperation) (Operation, bool, error) {
 	var hash []byte

@@ -108,10 +108,12 @@ type operationRow struct {
 }
 
 // sqlOperation reads operations as operationRow; o is the operation, q its row of the outbox, if it is still there.
-const sqlOperation = `
-	SELECT o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry, o.created,
-		o.updated, COALESCE(o.tx_hash, q.tx_hash) AS tx_hash, COALESCE(o.tx_hashes, q.tx_hashes) AS tx_hashes, q.nonce
-	FROM operations o LEFT JOIN outbox q ON q.operation = o.id`
+const (
+	operationColumns = `o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry,
+		o.created, o.updated, COALESCE(o.tx_hash, q.tx_hash) AS tx_hash, COALESCE(o.tx_hashes, q.tx_hashes) AS tx_hashes, q.nonce`
+	operationTables = `operations o LEFT JOIN outbox q ON q.operation = o.id`
+	sqlOperation    = `SELECT ` + operationColumns + ` FROM ` + operationTables
+)
 
 func (r *operationRow) operation() (Operation, error) {
 	op := Operation{
