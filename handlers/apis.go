@@ -201,4 +201,3 @@ func toAPI(ctx context.Context, api store.API) gen.ContractAPI {
 	}
 	return out
 }
-

@@ -24,7 +24,7 @@ const maxDepth = 200
 // validator checks each request against openapi.yaml before a handler sees it. It finds the operation by the route that echo has matched
 // already, so that nothing is routed twice.
 type validator struct {
-	routes  map[string]*routers.Route // "METHOD /echo/:path"
+	routes  map[string]*routers.Route          // "METHOD /echo/:path"
 	lists   map[*routers.Route]map[string]bool // of routes that answer with pages: the query parameters that they know
 	options *openapi3filter.Options
 	maxBody int64
