@@ -24,7 +24,7 @@ func (s *session) readLive(ctx context.Context) (more bool, err error) {
 	}
 	s.behind = behindHead{}
 	switch set := s.liveSet(); {
-	case set.empty(), safe-s.next >= demoteLag:
+	case set.empty(), safe-s.next >= s.cfg.demoteLag:
 		err = s.jump(ctx, safe, !set.empty())
 	default:
 		err = s.readBlocks(ctx, set, head, min(safe, s.next+liveStep-1))

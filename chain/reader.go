@@ -24,6 +24,8 @@ type ReaderConfig struct {
 	LargestRange  int64         // blocks of the largest one; 5,000 when zero
 	FetchAhead    int           // log fetches under way at once in catch-up; 3 when zero
 	Registerer    prometheus.Registerer
+
+	demoteLag int64 // tests need less
 }
 
 const (
@@ -68,6 +70,9 @@ func NewReader(cfg ReaderConfig, db *store.DB, client *Client, log *slog.Logger)
 	}
 	if cfg.FetchAhead == 0 {
 		cfg.FetchAhead = 3
+	}
+	if cfg.demoteLag == 0 {
+		cfg.demoteLag = demoteLag
 	}
 	return &Reader{
 		cfg: cfg, db: db, client: client, log: log.With("chain", cfg.Chain), metrics: newReaderMetrics(cfg.Chain, cfg.Registerer),

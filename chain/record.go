@@ -51,8 +51,9 @@ type recorder struct{ buf []byte }
 // decode is recorded without values, and decodeErr says why: nothing on a chain can stop a listener.
 func (r *recorder) record(h *heard, l *chainLog, blockTime int64) (record *store.BlockchainEvent, decodeErr error) {
 	output, err := h.event.DecodeLog(l.topics, l.data)
-	if errors.Is(err, contract.ErrMismatch) {
-		return nil, nil //nolint:nilnil // another event's log: nothing to record, and no error
+	if errors.Is(err, contract.ErrMismatch) || err != nil && h.event.Anonymous {
+		// Another event's log. A log of an anonymous event carries no name: whatever fits its shape is taken for it, and what does not fit is not.
+		return nil, nil //nolint:nilnil // nothing to record, and no error
 	}
 	if err != nil {
 		output = json.RawMessage(`{}`)

@@ -26,9 +26,13 @@ func (db *DB) WithLease(ctx context.Context, name string, fn func(context.Contex
 	free := db.Subscribe(TopicLease(name))
 	defer free.Close()
 	for {
-		lease, held, err := db.acquireLease(ctx, name)
+		owner := uuid.New()
+		lease, held, err := db.acquireLease(ctx, name, owner)
 		switch {
 		case ctx.Err() != nil:
+			if err != nil || held { // the end may have come between the database's doing and our hearing of it
+				db.giveBack(ctx, Lease{Name: name, Owner: owner})
+			}
 			return nil
 		case err != nil:
 			db.log.WarnContext(ctx, "acquire a lease", "lease", name, "error", err)
@@ -84,22 +88,26 @@ func (db *DB) hold(ctx context.Context, lease Lease, fn func(context.Context, Le
 	lost = errors.Is(context.Cause(work), errLeaseLost) || errors.Is(err, ErrFenced)
 	cancel(nil)
 	<-renewed
-	// The lease is given back even while the process stops, so that the next owner need not wait.
-	release, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer stop()
-	if rerr := db.releaseLease(release, lease); rerr != nil {
-		db.log.WarnContext(ctx, "release a lease", "lease", lease.Name, "error", rerr)
-	}
+	db.giveBack(ctx, lease)
 	return err, lost
 }
 
-func (db *DB) acquireLease(ctx context.Context, name string) (Lease, bool, error) {
+// giveBack frees the lease even while the process stops, so that the next owner need not wait.
+func (db *DB) giveBack(ctx context.Context, lease Lease) {
+	release, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer stop()
+	if err := db.releaseLease(release, lease); err != nil {
+		db.log.WarnContext(ctx, "release a lease", "lease", lease.Name, "error", err)
+	}
+}
+
+func (db *DB) acquireLease(ctx context.Context, name string, owner uuid.UUID) (Lease, bool, error) {
 	var got []Lease
 	err := db.db.SelectContext(ctx, &got, `
 		INSERT INTO leases (name, owner, epoch, expires) VALUES ($1, $2, 1, now() + $3 * interval '1 millisecond')
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = leases.epoch + 1, expires = excluded.expires
 		WHERE leases.expires <= now()
-		RETURNING name, owner, epoch`, name, uuid.New(), db.leaseTTL.Milliseconds())
+		RETURNING name, owner, epoch`, name, owner, db.leaseTTL.Milliseconds())
 	if err != nil {
 		return Lease{}, false, wrap(err, "acquire lease "+name)
 	}
