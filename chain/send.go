@@ -116,7 +116,8 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			k.state.refused(t, now, !t.explicit)
 		case sendNoFunds:
 			n := k.state.refused(t, now, false)
-			if !t.filler && k.state.unfunded(t) && (!possible || n >= maxFundsRefusals) {
+			alone := !possible && aloneTooDear(err)
+			if !t.filler && (alone || k.state.unfunded(t) && (!possible || n >= maxFundsRefusals)) {
 				failed = append(failed, refusal{t, "The signing account cannot pay for the transaction: " + err.Error()})
 			}
 		case sendInvalid:

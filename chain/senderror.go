@@ -43,15 +43,6 @@ var sendTexts = []struct {
 		"too many requests", "rate limit", "syncing", "try again", "timeout", "timed out", "lower_nonce_invalid_transaction_exists",
 		"txpool_disabled", "gapped-nonce tx from delegated accounts", "internal error", "block is out of range",
 	}},
-	{sendFeeTooLow, []string{
-		"transaction underpriced", "underpriced", "less than block base fee", "fee cap less than", "gas_price_below", "gas price below", "gas price too low",
-		"below configured minimum", "feetoolow", "fee too low", "max fee per gas less than", "gas tip cap", "minimum needed", "gas price is too low",
-		"miner gas price", "below current base fee", "gas_price_too_low",
-	}},
-	{sendNoFunds, []string{
-		"insufficient funds", "upfront cost exceeds", "upfront_cost_exceeds", "insufficientfunds", "insufficient balance", "insufficient_funds",
-		"sender doesn't have enough funds", "overshot",
-	}},
 	{sendInvalid, []string{
 		"intrinsic gas too low", "intrinsic_gas_exceeds", "intrinsic gas exceeds", "gaslimittoolow", "floor data gas", "gas limit too low",
 		"exceeds block gas limit", "exceeds_block_gas_limit", "gaslimitexceeded", "gas limit is", "gas limit too high", "transaction gas limit",
@@ -59,6 +50,15 @@ var sendTexts = []struct {
 		"invalid sender", "invalid chain id", "wrong_chain_id", "invalid signature", "invalidtransaction", "tip above", "higher than max fee",
 		"max_priority_fee_per_gas_exceeds", "transaction type not supported", "invalid_transaction_type", "only replay-protected",
 		"negative value", "nonce has max value", "rlp:", "max code size", "sender not an eoa", "not authorized",
+	}},
+	{sendFeeTooLow, []string{
+		"transaction underpriced", "underpriced", "less than block base fee", "fee cap less than", "gas_price_below", "gas price below", "gas price too low",
+		"below configured minimum", "feetoolow", "fee too low", "max fee per gas less than", "gas tip cap", "gas price is too low",
+		"miner gas price", "below current base fee", "gas_price_too_low",
+	}},
+	{sendNoFunds, []string{
+		"insufficient funds", "upfront cost exceeds", "upfront_cost_exceeds", "insufficientfunds", "insufficient balance", "insufficient_funds",
+		"sender doesn't have enough funds", "overshot",
 	}},
 }
 
@@ -82,13 +82,14 @@ func classifySend(err error) sendVerdict {
 	return sendUnknown
 }
 
+// aloneTooDear tells whether the account could not pay for this transaction even if it had no other one under way. Only geth's words and those of its kin say so.
+func aloneTooDear(err error) bool {
+	lower := strings.ToLower(err.Error())
+	return strings.Contains(lower, "tx cost") && !strings.Contains(lower, "queued cost")
+}
+
 // definite tells whether err is the node's own refusal, after which it does not have the transaction.
 func definite(err error) bool {
 	var refusal rpc.Error
 	return errors.As(err, &refusal)
-}
-
-// indexing tells whether the node refuses to look for a transaction only because it has not indexed everything yet.
-func indexing(err error) bool {
-	return err != nil && strings.Contains(strings.ToLower(err.Error()), "indexing")
 }
