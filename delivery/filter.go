@@ -95,7 +95,7 @@ func decodeStrictly(raw json.RawMessage, path string, into any) error {
 		return nil
 	case errors.As(err, &mismatch):
 		if mismatch.Field != "" {
-			path += "." + mismatch.Field
+			path += "." + strings.TrimPrefix(mismatch.Field, "Filter.") // the embedded one
 		}
 		return pactwire.Invalid(path, "must not be a JSON %s", mismatch.Value)
 	}
