@@ -47,10 +47,11 @@ func (b *callBatcher) do(ctx context.Context, result any, method string, args ..
 		b.mu.Unlock()
 		return unavailable(errors.New("too many calls wait for the node"))
 	}
-	b.queue = append(b.queue, call)
-	if b.sending < maxCallMessages {
+	if b.sending < maxCallMessages { // nothing waits, then
 		b.sending++
-		go b.send(context.WithoutCancel(ctx)) // it carries others' calls too; each call is limited by CallTimeout
+		go b.send(context.WithoutCancel(ctx), call) // it carries others' calls too; each message is limited by CallTimeout
+	} else {
+		b.queue = append(b.queue, call)
 	}
 	b.mu.Unlock()
 	select {
@@ -64,8 +65,9 @@ func (b *callBatcher) do(ctx context.Context, result any, method string, args ..
 	return raw.decode(result)
 }
 
-// send carries what waits to the node, message after message, until nothing waits.
-func (b *callBatcher) send(ctx context.Context) {
+// send carries the first call and then what waits to the node, message after message, until nothing waits.
+func (b *callBatcher) send(ctx context.Context, first *pendingCall) {
+	b.client.sendCalls(ctx, []*pendingCall{first})
 	for {
 		b.mu.Lock()
 		batch := b.take()
