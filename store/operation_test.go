@@ -1,0 +1,193 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	pactwire "github.com/pactwire/pactwire"
+	"github.com/pactwire/pactwire/store"
+)
+
+var operationKey = common.Address{7}
+
+func newOperation(value int64) store.NewOperation {
+	to := common.Address{8}
+	return store.NewOperation{
+		Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: operationKey, To: &to, Data: []byte{1, 2}, Value: big.NewInt(value), Gas: 100,
+		Input: json.RawMessage(`{"input":{"x":"1"}}`),
+	}
+}
+
+// claimed runs fn as the owner of the key.
+func claimed(t *testing.T, db *store.DB, fn func(context.Context, store.Lease)) {
+	t.Helper()
+	err := db.WithLease(context.Background(), "submitter/dev/test", func(ctx context.Context, lease store.Lease) error {
+		if _, err := db.ClaimSigner(ctx, lease, "dev", operationKey); err != nil {
+			return err
+		}
+		fn(ctx, lease)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOperationFromAcceptanceToOutcome(t *testing.T) {
+	db := openHistory(t)
+	ctx := context.Background()
+	op, existed, err := db.CreateOperation(ctx, newOperation(5))
+	if err != nil || existed || op.Status != store.OpInitialized {
+		t.Fatalf("%+v, %v, %v", op, existed, err)
+	}
+	read, err := db.Operation(ctx, "default", op.ID)
+	if err != nil || read.Transaction != op.Transaction || string(read.Input) != `{"input":{"x":"1"}}` || !read.Created.Equal(op.Created) {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	if _, err := db.Operation(ctx, "other", op.ID); pactwire.KindOf(err) != pactwire.KindNotFound {
+		t.Fatalf("in another namespace: %v", err)
+	}
+	claimed(t, db, func(ctx context.Context, lease store.Lease) {
+		calls, err := db.UnassignedOutbox(ctx, "dev", operationKey, 10)
+		if err != nil || len(calls) != 1 || calls[0].Gas != 120 || calls[0].Value.Int64() != 5 || *calls[0].To != (common.Address{8}) {
+			t.Fatalf("%+v, %v", calls, err)
+		}
+		filler := store.NewID()
+		err = db.AssignOutbox(ctx, lease, "dev", operationKey, 12, []store.Signed{
+			{Operation: op.ID, Nonce: 10, Raw: []byte{9}, Hash: common.Hash{1}}, {Operation: filler, Filler: true, Nonce: 11, Gas: 21_000, Raw: []byte{8}, Hash: common.Hash{2}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.ReplaceSigned(ctx, lease, []store.Signed{{Operation: op.ID, Nonce: 10, Raw: []byte{7}, Hash: common.Hash{3}}}); err != nil {
+			t.Fatal(err)
+		}
+		signed, err := db.SignedOutbox(ctx, "dev", operationKey)
+		if err != nil || len(signed) != 2 || signed[0].Nonce != 10 || signed[0].Raw[0] != 7 || len(signed[0].Hashes) != 2 || !signed[1].Filler {
+			t.Fatalf("%+v, %v", signed, err)
+		}
+		pending, err := db.Operation(ctx, "default", op.ID)
+		if err != nil || pending.Status != store.OpPending || *pending.Nonce != 10 || *pending.TransactionHash != (common.Hash{3}) {
+			t.Fatalf("%+v, %v", pending, err)
+		}
+		hash := common.Hash{1}
+		outcome := store.Outcome{
+			Operation: op.ID, Status: store.OpFailed, TxHash: &hash, Error: "no\x00 \xff", Output: &store.OperationOutput{TransactionHash: hash.Hex(), BlockNumber: "3"},
+			Revert: &pactwire.Revert{Name: "Denied", Reason: "a\x00\xff"},
+		}
+		ends := []store.Outcome{outcome, {Operation: filler, Status: store.OpSucceeded}}
+		if err := db.FinishOperations(ctx, lease, ends); err != nil {
+			t.Fatal(err)
+		}
+		// A terminal state never changes.
+		outcome.Status, outcome.Revert = store.OpSucceeded, nil
+		if err := db.FinishOperations(ctx, lease, []store.Outcome{outcome}); err != nil {
+			t.Fatal(err)
+		}
+		if next, err := db.ClaimSigner(ctx, lease, "dev", operationKey); err != nil || next != 12 {
+			t.Fatalf("next nonce %d, %v", next, err)
+		}
+	})
+	done, err := db.Operation(ctx, "default", op.ID)
+	if err != nil || done.Status != store.OpFailed || done.Revert.Name != "Denied" || len(done.Attempts) != 2 || *done.TransactionHash != (common.Hash{1}) ||
+		!strings.HasPrefix(done.Error, "no") {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if out, ok := done.Mined(); !ok || out.BlockNumber != "3" {
+		t.Fatalf("%s", done.Output)
+	}
+	page, err := db.EventsAfter(ctx, store.EventQuery{Namespace: "default", Limit: 10, Bytes: 1 << 20})
+	if err != nil || len(page.Events) != 1 || page.Events[0].Type != store.EventInvokeFailed || !json.Valid([]byte(page.Events[0].Body)) {
+		t.Fatalf("%+v, %v", page.Events, err)
+	}
+	all, err := db.TransactionOperations(ctx, "default", op.Transaction)
+	if err != nil || len(all) != 1 || all[0].ID != op.ID {
+		t.Fatalf("%+v, %v", all, err)
+	}
+}
+
+func TestFormerOwnerOfAKeyIsFenced(t *testing.T) {
+	db := openHistory(t)
+	op, _, err := db.CreateOperation(context.Background(), newOperation(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var former store.Lease
+	claimed(t, db, func(_ context.Context, lease store.Lease) { former = lease })
+	claimed(t, db, func(ctx context.Context, _ store.Lease) {
+		signed := []store.Signed{{Operation: op.ID, Nonce: 1, Raw: []byte{1}, Hash: common.Hash{1}}}
+		if _, err := db.ClaimSigner(ctx, former, "dev", operationKey); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("claim: %v", err)
+		}
+		if err := db.AssignOutbox(ctx, former, "dev", operationKey, 5, signed); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("assign: %v", err)
+		}
+		if err := db.ReplaceSigned(ctx, former, signed); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("replace: %v", err)
+		}
+		if err := db.UnassignOutbox(ctx, former, []uuid.UUID{op.ID}); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("unassign: %v", err)
+		}
+		if err := db.FinishOperations(ctx, former, []store.Outcome{{Operation: op.ID, Status: store.OpFailed}}); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("finish: %v", err)
+		}
+	})
+	read, err := db.Operation(context.Background(), "default", op.ID)
+	if err != nil || read.Status != store.OpInitialized || read.Nonce != nil {
+		t.Fatalf("%+v, %v", read, err)
+	}
+}
+
+func TestIdempotencyKeyUnderARace(t *testing.T) {
+	db := openHistory(t)
+	ctx := context.Background()
+	var group errgroup.Group
+	ids := make([]uuid.UUID, 32)
+	fresh := make([]bool, len(ids))
+	for i := range ids {
+		group.Go(func() error {
+			n := newOperation(1)
+			n.IdempotencyKey, n.BodyHash = "k", []byte{1}
+			op, existed, err := db.CreateOperation(ctx, n)
+			ids[i], fresh[i] = op.ID, !existed
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for i := range ids {
+		if fresh[i] {
+			made++
+		}
+		if ids[i] != ids[0] {
+			t.Fatalf("%s and %s for one key", ids[i], ids[0])
+		}
+	}
+	if made != 1 {
+		t.Fatalf("%d were made", made)
+	}
+	n := newOperation(2)
+	n.IdempotencyKey, n.BodyHash = "k", []byte{2}
+	_, _, err := db.CreateOperation(ctx, n)
+	var conflict *pactwire.Error
+	if !errors.As(err, &conflict) || conflict.Kind != pactwire.KindConflict || conflict.Code != "idempotency_conflict" {
+		t.Fatalf("another body: %v", err)
+	}
+	op, err := db.OperationByIdempotencyKey(ctx, "default", "k")
+	if err != nil || op.ID != ids[0] {
+		t.Fatalf("%s, %v", op.ID, err)
+	}
+	if _, err := db.OperationByIdempotencyKey(ctx, "default", "none"); pactwire.KindOf(err) != pactwire.KindNotFound {
+		t.Fatal(err)
+	}
+}
