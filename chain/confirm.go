@@ -59,7 +59,7 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var done, gone []*inflight
+	var done, missing []*inflight
 	var receipts []*receipt
 	now := time.Now()
 	for i, t := range items {
@@ -70,7 +70,7 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 		case r.receipt != nil || r.unknown: // mined elsewhere since, or the node cannot tell yet
 			k.state.found(t)
 		case k.state.lost(t, now, k.cfg.ForeignAfter):
-			gone = append(gone, t)
+			missing = append(missing, t)
 		}
 	}
 	if len(done) > 0 {
@@ -82,6 +82,10 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 		k.state.drop(done...)
+	}
+	gone, err := k.foreigners(ctx, missing, now)
+	if err != nil {
+		return false, err
 	}
 	if err := k.giveBack(ctx, gone); err != nil {
 		return false, err

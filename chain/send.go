@@ -92,6 +92,10 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 		if verdict != sendAccepted {
 			k.log.DebugContext(ctx, "a node did not take a transaction", "operation", t.operation, "nonce", t.nonce, "error", err)
 		}
+		if t.filler && !possible && (verdict == sendNoFunds || verdict == sendInvalid || verdict == sendUnknown) && k.state.needless(t) {
+			back = append(back, t)
+			continue
+		}
 		switch verdict {
 		case sendAccepted:
 			k.state.sent(t, now)
@@ -192,7 +196,7 @@ func (k *keySubmitter) giveBack(ctx context.Context, items []*inflight) error {
 	if err := k.db.UnassignOutbox(ctx, k.lease, ids); err != nil {
 		return fmt.Errorf("take nonces back: %w", err)
 	}
-	k.log.WarnContext(ctx, "another program uses the key: transactions get other nonces", "first", items[0].nonce, "count", len(ids))
+	k.log.WarnContext(ctx, "nonces are given back: used up by another program, or no longer needed", "first", items[0].nonce, "count", len(ids))
 	k.state.chainAtLeast(mined)
 	k.state.drop(items...)
 	signal(k.state.kick)

@@ -307,6 +307,18 @@ func (s *sendState) unfunded(t *inflight) bool {
 	return true
 }
 
+// needless tells whether a filler holds up nothing: only fillers are in flight above it.
+func (s *sendState) needless(t *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for nonce, other := range s.byN {
+		if nonce > t.nonce && !other.filler {
+			return false
+		}
+	}
+	return true
+}
+
 // due is what should be sent again now: what was planned, and when the chain's next nonce has not moved, the lowest that no head has brought for
 // `rebroadcast`, because a node may have lost them. stuck are those of them whose fee is to be raised.
 func (s *sendState) due(now time.Time, rebroadcast, bump time.Duration, limit int) (again, stuck []*inflight) {
@@ -413,6 +425,16 @@ func (s *sendState) lost(t *inflight, now time.Time, after time.Duration) bool {
 	}
 	t.missing++
 	return t.missing >= 3 && now.Sub(t.missed) >= after
+}
+
+// missingFor tells for how long none of the transactions has been found.
+func (s *sendState) missingFor(t *inflight, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.missing == 0 {
+		return 0
+	}
+	return now.Sub(t.missed)
 }
 
 // found takes back what lost noted.

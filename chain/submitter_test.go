@@ -14,6 +14,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -638,4 +639,104 @@ func TestIdempotencyKey(t *testing.T) {
 	if _, _, err := b.db.CreateOperation(ctx, n); err == nil || !strings.Contains(err.Error(), "once") {
 		t.Fatal(err)
 	}
+}
+
+func TestSubmitsOverHTTP(t *testing.T) {
+	b := newSubmitBench(t, 0)
+	a := contracts.SimpleStorage()
+	to := b.chain.Deploy(t, a)
+	c, err := Dial(context.Background(), Config{Name: "dev", URLs: []string{b.chain.HTTPURL()}, PollInterval: 10 * time.Millisecond}, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	ws := b.client
+	b.client = c
+	defer func() { b.client = ws }()
+	b.submit(t)
+	var ids []uuid.UUID
+	for i := range 20 {
+		ids = append(ids, b.create(t, b.call(t, a, to, "set", big.NewInt(int64(i)))))
+	}
+	for _, id := range ids {
+		b.succeeded(t, id)
+	}
+}
+
+func TestPoorKeyEndsItsOperations(t *testing.T) {
+	b := newSubmitBench(t, 0)
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.key, b.signer = crypto.PubkeyToAddress(key.PublicKey), NewDevSigner(key)
+	b.submit(t)
+	var ids []uuid.UUID
+	for range 30 {
+		ids = append(ids, b.create(t, store.NewOperation{Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: b.key, To: &b.key, Gas: 21_000}))
+	}
+	for _, id := range ids {
+		if op := b.await(t, id); op.Status != store.OpFailed || !strings.Contains(op.Error, "cannot pay") {
+			t.Fatalf("%s %q", op.Status, op.Error)
+		}
+	}
+	// Once there are funds it goes on.
+	b.chain.Await(t, b.chain.Send(t, 2, &b.key, big.NewInt(1e18), nil).Hash())
+	b.succeeded(t, b.create(t, store.NewOperation{Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: b.key, To: &b.key, Gas: 21_000}))
+}
+
+func TestReorganisedTransactionIsSentAgain(t *testing.T) {
+	b := newSubmitBench(t, 2, chaintest.Manual())
+	a := contracts.SimpleStorage()
+	to := b.chain.Deploy(t, a)
+	b.submit(t)
+	id := b.create(t, b.call(t, a, to, "set", big.NewInt(1)))
+	deadline := time.Now().Add(10 * time.Second)
+	for b.minedNonce(t, b.key) == 0 {
+		b.chain.Mine(1)
+		if time.Now().After(deadline) {
+			t.Fatal("the transaction is not mined")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.chain.ReorgDropping(t, 1)
+	if n := b.minedNonce(t, b.key); n != 0 {
+		t.Fatalf("nonce %d after the reorganisation", n)
+	}
+	for {
+		op, err := b.db.Operation(context.Background(), "default", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if op.Terminal() {
+			if op.Status != store.OpSucceeded || b.minedNonce(t, b.key) != 1 {
+				t.Fatalf("%s %q, nonce %d", op.Status, op.Error, b.minedNonce(t, b.key))
+			}
+			return
+		}
+		if time.Now().After(deadline.Add(10 * time.Second)) {
+			t.Fatalf("still %s", op.Status)
+		}
+		b.chain.Mine(1)
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestNodeAwayForAWhile(t *testing.T) {
+	dir := t.TempDir()
+	b := newSubmitBench(t, 0, chaintest.InFolder(dir))
+	a := contracts.SimpleStorage()
+	to := b.chain.Deploy(t, a)
+	before := b.minedNonce(t, b.key)
+	address := strings.TrimPrefix(b.chain.WSURL(), "ws://")
+	b.submit(t)
+	var ids []uuid.UUID
+	for i := range 60 {
+		ids = append(ids, b.create(t, b.call(t, a, to, "set", big.NewInt(int64(i)))))
+		if i == 30 {
+			b.chain.Stop(t)
+		}
+	}
+	b.chain = chaintest.New(t, chaintest.InFolder(dir), chaintest.Listen(address))
+	b.endsOnce(t, ids, before)
 }
