@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,7 +146,8 @@ func (c *Chain) Await(t testing.TB, tx common.Hash) *types.Receipt {
 		if err == nil {
 			return receipt
 		}
-		if !errors.Is(err, ethereum.NotFound) {
+		// A node that has just started may still be busy with its index: the answer is "not yet".
+		if !errors.Is(err, ethereum.NotFound) && !strings.Contains(err.Error(), "indexing is in progress") {
 			t.Fatalf("read the receipt of %s: %v", tx, err)
 		}
 		select {
