@@ -375,20 +375,27 @@ func TestABatchThatWasSentSurvivesARestartBeforeItIsMined(t *testing.T) {
 	for n := range 20 {
 		ids = append(ids, p.say(t, fmt.Sprint(n)).ID)
 	}
-	sent := func() (n int) {
-		for _, id := range ids {
-			if p.state(t, id) == store.StateSent {
-				n++
-			}
+	inFlight := func() int {
+		n, err := p.db.BatchesInFlight(context.Background(), "alice")
+		if err != nil {
+			t.Fatal(err)
 		}
 		return n
 	}
-	eventually(t, "a batch is sent", func() (bool, error) { return sent() > 0, nil })
+	for inFlight() < maxInFlight {
+		ids = append(ids, p.say(t, `"more"`).ID)
+	}
 	p.restart(t)
-	eventually(t, "all messages are sent or wait, and the batches in flight are few", func() (bool, error) {
-		n, err := p.db.BatchesInFlight(context.Background(), "alice")
-		return n > 0 && n <= maxInFlight, err
-	})
+	for range 5 {
+		ids = append(ids, p.say(t, `"waits"`).ID)
+	}
+	time.Sleep(300 * time.Millisecond) // nothing may happen in it
+	if n := inFlight(); n != maxInFlight {
+		t.Errorf("%d batches in flight, want %d", n, maxInFlight)
+	}
+	if got := p.state(t, ids[len(ids)-1]); got != store.StateReady {
+		t.Errorf("a message beyond the batches in flight is %s", got)
+	}
 	if got := p.outcomes(t); len(got) != 0 {
 		t.Fatalf("decided without a block: %v", got)
 	}
@@ -399,6 +406,84 @@ func TestABatchThatWasSentSurvivesARestartBeforeItIsMined(t *testing.T) {
 		if s := p.state(t, id); s != store.StateConfirmed {
 			t.Errorf("message %s is %s", id, s)
 		}
+	}
+}
+
+// A member's own copy loses its name as soon as another one is confirmed, and what rests on it goes with it.
+func TestAnOptimisticCopyGivesWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	w.register(t, liar, "quicker")
+	p := &party{world: w, url: pgtest.New(t), account: 1, namespace: "alice"}
+	p.open(t)
+	release, held, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	holder := p.db
+	go func() { // while the test publishes, nobody else does
+		done <- holder.WithLease(context.Background(), "publisher/alice", func(context.Context, store.Lease) error {
+			close(held)
+			<-release
+			return nil
+		})
+	}()
+	<-held
+	p.client.Close()
+	p.start(t)
+	ctx := limited(t)
+	own, err := p.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ownAPI, err := p.BroadcastAPI(ctx, store.API{Name: "api", Interface: *own.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := p.BroadcastAPI(ctx, store.API{Name: "on-the-lost-interface", Interface: *own.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := newSample(t, w.chain.Accounts[liar].Address, theNetwork)
+	message := store.NewID()
+	theirs := simpleStorage(t, "simple", "1")
+	theirs.AssignPathnames()
+	p.identify(&theirs, message)
+	setNamespace(&theirs, theNetwork)
+	s.addAs(t, message, store.TagDefineInterface, theirs)
+	theirAPI := apiDefinition{ID: uuid.New(), Namespace: theNetwork, Name: "api", Interface: reference{*theirs.ID}}
+	s.add(t, store.TagDefineAPI, theirAPI)
+	w.pinSample(t, s)
+	p.settled(t, 2)
+
+	if i, err := p.db.InterfaceByName(ctx, "alice", "simple", "1"); err != nil || i.ID != *theirs.ID {
+		t.Errorf("the name stands for %v, %v", i.ID, err)
+	}
+	if a, err := p.db.API(ctx, "alice", "api"); err != nil || a.ID != theirAPI.ID {
+		t.Errorf("the API name stands for %v, %v", a.ID, err)
+	}
+	if i, err := p.db.Interface(ctx, "alice", *own.ID); err != nil || i.State != store.StateRejected {
+		t.Errorf("the own interface is %s, %v", i.State, err)
+	}
+	if a, err := p.db.API(ctx, "alice", ownAPI.ID.String()); err != nil || a.State != store.StateRejected {
+		t.Errorf("the own API is %s, %v", a.State, err)
+	}
+	if got := p.state(t, *own.Message); got != store.StateReady {
+		t.Fatalf("the own message is %s before it was published", got)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := holder.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, id := range []uuid.UUID{*own.Message, ownAPI.Message, lost.Message} {
+		if err := p.WaitConfirmed(ctx, id); pactwire.KindOf(err) != pactwire.KindConflict {
+			t.Errorf("a definition that came too late: %v", err)
+		}
+	}
+	if a, err := p.db.API(ctx, "alice", lost.ID.String()); err != nil || a.State != store.StateRejected {
+		t.Errorf("the API on the lost interface is %s, %v", a.State, err)
 	}
 }
 

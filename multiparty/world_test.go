@@ -27,7 +27,7 @@ import (
 const (
 	theChain     = "dev"
 	theNetwork   = "consortium"
-	longestWait  = 60 * time.Second
+	longestWait  = 15 * time.Second
 	deployerName = "deployer"
 )
 
