@@ -29,8 +29,9 @@ type EventPage struct {
 	Head int64
 }
 
-// span bounds how many entries of the history one query looks at, however few of them pass its conditions.
-const span = 50_000
+// filteredSpan bounds how many entries of the history one query with conditions looks at, however few of them pass. It is not larger because a database
+// that has no statistics of the table yet sorts them all.
+const filteredSpan = 10_000
 
 // octet_length of a text does not fetch it from where big values are kept, so that rows beyond the bound on bytes cost nothing. The row of the
 // namespace gives the head at the same instant as the events: entries up to it are all visible, because appends hold that row until they commit.
@@ -53,6 +54,10 @@ const sqlEventsAfter = `
 // EventsAfter reads the next page of the history.
 func (db *DB) EventsAfter(ctx context.Context, q EventQuery) (EventPage, error) {
 	page := EventPage{Through: q.After}
+	span := int64(q.Limit) // the sequence has no gaps
+	if q.TypeContains != "" || q.Listener != nil {
+		span = filteredSpan
+	}
 	read, err := db.prepared(ctx, sqlEventsAfter)
 	if err != nil {
 		return page, wrap(err, "read the history of namespace "+q.Namespace)
