@@ -3,6 +3,7 @@ package ws_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -23,7 +24,12 @@ import (
 	"github.com/pactwire/pactwire/ws"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	// Each check of the model starts databases and connections: a few long ones find as much as many short ones. -rapid.checks asks for more.
+	_ = flag.Set("rapid.checks", "8")
+	_ = flag.Set("rapid.steps", "60")
+	pgtest.Main(m)
+}
 
 func logger() *slog.Logger {
 	if os.Getenv("PACTWIRE_TEST_LOG") != "" {
@@ -145,9 +151,16 @@ func (n *node) position(name string) int64 {
 	return s.Position
 }
 
+// failer is what a test fails by: also one of rapid's.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // client is an application.
 type client struct {
-	t      testing.TB
+	t      failer
 	socket *websocket.Conn
 	frames chan frame
 }
@@ -163,17 +176,20 @@ type frame struct {
 }
 
 // dial connects; it closes with the test.
-func (n *node) dial(query string, header ...string) *client {
+func (n *node) dial(query string) *client {
 	n.t.Helper()
-	h := http.Header{}
-	for i := 0; i+1 < len(header); i += 2 {
-		h.Set(header[i], header[i+1])
-	}
-	socket, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(n.http.URL, "http")+query, h)
+	c := n.connect(n.t, query)
+	n.t.Cleanup(c.close)
+	return c
+}
+
+func (n *node) connect(t failer, query string) *client {
+	t.Helper()
+	socket, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(n.http.URL, "http")+query, nil)
 	if err != nil {
-		n.t.Fatalf("dial %s: %v %v", query, err, response)
+		t.Fatalf("dial %s: %v %v", query, err, response)
 	}
-	c := &client{t: n.t, socket: socket, frames: make(chan frame, 100_000)}
+	c := &client{t: t, socket: socket, frames: make(chan frame, 100_000)}
 	go func() {
 		for {
 			_, data, err := socket.ReadMessage()
@@ -189,8 +205,15 @@ func (n *node) dial(query string, header ...string) *client {
 			c.frames <- f
 		}
 	}()
-	n.t.Cleanup(c.close)
 	return c
+}
+
+// leave closes the connection in order: what was sent before has been read when it returns.
+func (c *client) leave() {
+	_ = c.socket.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(patience))
+	for range c.frames { //nolint:revive // the reader ends
+	}
+	_ = c.socket.Close()
 }
 
 func (c *client) close() {
