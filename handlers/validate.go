@@ -46,6 +46,7 @@ func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, erro
 	if len(v.routes) == 0 {
 		return nil, errors.New("read the document: it has no paths")
 	}
+	allowNull(doc)
 	v.options = &openapi3filter.Options{
 		// Credentials are looked at before the request is read at all, in authenticate.
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
@@ -58,6 +59,18 @@ func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, erro
 	}
 	v.options.WithCustomSchemaErrorFunc(func(err *openapi3.SchemaError) string { return err.Reason })
 	return v, nil
+}
+
+// allowNull lets null through where the document allows any value. In OpenAPI 3.0 a schema without a type says nothing about null; the validating
+// library takes it for forbidden.
+func allowNull(doc *openapi3.T) {
+	for _, schema := range doc.Components.Schemas {
+		for _, property := range schema.Value.Properties {
+			if property.Ref == "" && property.Value.Type == nil {
+				property.Value.Nullable = true
+			}
+		}
+	}
 }
 
 // queryNames are the names of an operation's query parameters.

@@ -23,6 +23,13 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, schema := range doc.Components.Schemas {
+		for _, property := range schema.Value.Properties {
+			if property.Ref == "" && property.Value.Type == nil { // any value, null too
+				property.Value.Nullable = true
+			}
+		}
+	}
 	doc.Servers = openapi3.Servers{{URL: "/api/v1"}}
 	openapi3filter.RegisterBodyDecoder("application/vnd.pactwire.page+json", openapi3filter.JSONBodyDecoder)
 	return gorillamux.NewRouter(doc)
