@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,4 +78,30 @@ func environment(environ []string) (map[string]string, []error) {
 		}
 	}
 	return found, problems
+}
+
+// LoadDatabaseURL reads the one setting that `migrate` needs, from the same places as Load.
+func LoadDatabaseURL(flags map[string]string, environ []string) (string, error) {
+	const key = "database-url"
+	env, problems := environment(environ)
+	path := env[envPrefix+"CONFIG"]
+	if given, ok := flags["config"]; ok {
+		path = given
+	}
+	c := &Config{Mode: ModeServe}
+	if path != "" {
+		file, err := readFile(path)
+		if err != nil {
+			return "", err
+		}
+		problems = append(problems, file.problems...)
+		c.DatabaseURL = file.values[key].text
+	}
+	c.DatabaseURL = cmp.Or(flags[key], env[envPrefix+"DATABASE_URL"], c.DatabaseURL)
+	k := &checker{c: c}
+	k.database()
+	if err := errors.Join(append(problems, k.problems...)...); err != nil {
+		return "", err
+	}
+	return c.DatabaseURL, nil
 }
