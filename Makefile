@@ -19,7 +19,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/pactwire
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/pactwire ./cmd/pactwire
+	go build -ldflags '$(LDFLAGS)' -o bin/pactwire ./cmd/pactwire
 
 run: build postgres ## build and start everything on this machine: chain, database, service (ARGS="--listen ..." for flags)
 	exec bin/pactwire dev $(ARGS)

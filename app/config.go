@@ -36,6 +36,7 @@ type Config struct {
 	RequestTimeout time.Duration
 	DrainTimeout   time.Duration
 	OrgName        string
+	Migrate        bool // bring the schema up to date at the start; dev always does
 	Insecure       bool // listen beyond loopback without authentication
 	TrustedProxies []netip.Prefix
 	Auth           AuthConfig

@@ -34,9 +34,10 @@ func settings() []setting {
 		{"org-name", both, "org", "`name` of this member of the network", func(c *Config) value { return text(&c.OrgName) }, nil},
 		{"max-body", both, "4MiB", "largest request body: `size`, in bytes or with KiB or MiB", func(c *Config) value { return size(&c.MaxBody) }, nil},
 		{"request-timeout", both, "120s", "longest time a request may take: `duration`", func(c *Config) value { return duration(&c.RequestTimeout) }, nil},
-		{"drain-timeout", both, "10s", "longest time that requests under way may take when the service stops: `duration`", func(c *Config) value { return duration(&c.DrainTimeout) }, nil},
+		{"drain-timeout", both, "5s", "longest time that requests under way may take when the service stops: `duration`", func(c *Config) value { return duration(&c.DrainTimeout) }, nil},
 		{"log-level", both, "info", "`debug`, info, warn or error", func(c *Config) value { return level(&c.LogLevel) }, nil},
 		{"log-format", both, "text", "`text` or json", func(c *Config) value { return choice(&c.LogFormat, "text", "json") }, nil},
+		{"migrate", ModeServe, "false", "bring the database's schema up to date at the start", func(c *Config) value { return boolean(&c.Migrate) }, nil},
 		{"insecure", both, "false", "listen beyond loopback although nobody has to authenticate", func(c *Config) value { return boolean(&c.Insecure) }, nil},
 		{"trusted-proxies", both, "", "`networks` whose X-Forwarded headers are believed, such as 10.0.0.0/8", func(c *Config) value { return prefixes(&c.TrustedProxies) }, nil},
 		{"auth.users-file", both, "", "`file` with users: name:bcrypt hash[:role[:namespaces]]", func(c *Config) value { return text(&c.Auth.UsersFile) }, nil},
@@ -75,7 +76,7 @@ func AddFlags(flags *pflag.FlagSet, mode Mode) {
 			continue
 		}
 		usage := s.usage + " (" + s.env() + ")"
-		if s.key == "insecure" {
+		if s.def == "false" {
 			flags.Bool(s.flag(), false, usage)
 			continue
 		}

@@ -12,7 +12,7 @@ type Role string
 // The roles.
 const (
 	RoleRead   Role = "read"   // everything that changes nothing: GET, queries, receiving events
-	RoleInvoke Role = "invoke" // also send transactions and acknowledge
+	RoleInvoke Role = "invoke" // also send transactions and messages
 	RoleAdmin  Role = "admin"  // also define and delete interfaces, APIs, listeners, subscriptions
 )
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func newMigrate() *cobra.Command {
 }
 
 func migrate(cmd *cobra.Command, do func(url string) (migrations.Version, error)) error {
-	url, err := app.LoadDatabaseURL(givenFlags(cmd), environ())
+	url, err := app.LoadDatabaseURL(givenFlags(cmd), os.Environ())
 	if err != nil {
 		return err
 	}
