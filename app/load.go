@@ -56,8 +56,8 @@ func Load(mode Mode, flags map[string]string, environ []string) (*Config, error)
 	return c, nil
 }
 
-// ownVariables are names in the environment that are not settings: those of our tests and tools, and those that Kubernetes makes for a service called pactwire.
-var ownVariables = []string{"TEST_", "TOOLS_", "SERVICE_HOST", "SERVICE_PORT", "PORT"}
+// ownVariables are names in the environment that are not settings of the service: that of its clients, those of our tests and tools, and those that Kubernetes makes for a service called pactwire.
+var ownVariables = []string{"URL", "TEST_", "TOOLS_", "SERVICE_HOST", "SERVICE_PORT", "PORT"}
 
 // environment picks our variables. One that is set but empty counts as not set.
 func environment(environ []string) (map[string]string, []error) {

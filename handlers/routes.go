@@ -20,7 +20,6 @@ func (s *Server) Register(e *echo.Echo) error {
 	if err != nil {
 		return fmt.Errorf("read the embedded document: %w", err)
 	}
-	doc.Servers = nil
 	v, err := newValidator(doc, apiBase, s.cfg.MaxBody)
 	if err != nil {
 		return err

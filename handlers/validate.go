@@ -13,6 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/labstack/echo/v4"
 
 	pactwire "github.com/pactwire/pactwire"
@@ -26,6 +27,7 @@ const maxDepth = 200
 type validator struct {
 	routes  map[string]*routers.Route          // "METHOD /echo/:path"
 	lists   map[*routers.Route]map[string]bool // of routes that answer with pages: the query parameters that they know
+	byPath  routers.Router // tells a path that does not exist from one that does not take the method
 	options *openapi3filter.Options
 	maxBody int64
 }
@@ -47,6 +49,11 @@ func newValidator(doc *openapi3.T, base string, maxBody int64) (*validator, erro
 		return nil, errors.New("read the document: it has no paths")
 	}
 	allowNull(doc)
+	doc.Servers = openapi3.Servers{{URL: base}}
+	var err error
+	if v.byPath, err = gorillamux.NewRouter(doc); err != nil {
+		return nil, fmt.Errorf("read the document's paths: %w", err)
+	}
 	v.options = &openapi3filter.Options{
 		// Credentials are looked at before the request is read at all, in authenticate.
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
@@ -94,7 +101,7 @@ func (v *validator) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		r := c.Request()
 		route := v.routes[r.Method+" "+c.Path()]
 		if route == nil {
-			return echo.ErrNotFound
+			return v.notRouted(c)
 		}
 		if err := v.readBody(r, route.Operation); err != nil {
 			return err
@@ -120,6 +127,22 @@ func (v *validator) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// notRouted answers for a request that no operation takes: 405 with the methods that the path takes (RFC 9110, section 15.5.6), or 404.
+func (v *validator) notRouted(c echo.Context) error {
+	asked := c.Request().Clone(c.Request().Context())
+	var allowed []string
+	for _, asked.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if _, _, err := v.byPath.FindRoute(asked); err == nil {
+			allowed = append(allowed, asked.Method)
+		}
+	}
+	if len(allowed) == 0 {
+		return echo.ErrNotFound
+	}
+	c.Response().Header().Set("Allow", strings.Join(allowed, ", "))
+	return echo.ErrMethodNotAllowed
 }
 
 // readBody reads a request's body whole, within the limit, and checks what JSON schemas cannot say.

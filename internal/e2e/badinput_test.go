@@ -46,7 +46,7 @@ func TestBadInputIsAnsweredWithAClearProblem(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	address := strings.ToLower(s.chain.Deploy(t, contracts.SimpleStorage()).Hex())
-	zoo := strings.ToLower(s.chain.Deploy(t, contracts.Zoo()).Hex())
+	zoo := strings.ToLower(s.chain.Deploy(t, contracts.Zoo(), "zoo").Hex())
 	iface := s.broadcast(t, "storage", "1", contracts.SimpleStorage().ABI)
 	s.createAPI(t, "simple", *iface.ID, &address)
 	s.createAPI(t, "anywhere", *iface.ID, nil)

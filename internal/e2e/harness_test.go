@@ -23,6 +23,8 @@ type service struct {
 	chain  *chaintest.Chain
 	client *gen.ClientWithResponses
 	http   *http.Client // validating
+	listen string
+	stop   func(testing.TB)
 }
 
 func ptr[T any](v T) *T { return &v }
