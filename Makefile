@@ -52,9 +52,8 @@ lint: ## go vet, staticcheck, format (who may import whom is a test: internal/ar
 format: ## format all Go files
 	@git ls-files -co --exclude-standard '*.go' ':!gen/*.gen.go' | xargs $(TOOL) gofumpt -w
 
-openapi-lint: ## check openapi/openapi.yaml with Redocly's recommended rules
-	cd tools && npm ci --silent
-	tools/node_modules/.bin/redocly lint --extends=recommended openapi/openapi.yaml
+openapi-lint: ## check openapi.yaml and the documents of contract APIs with Redocly's recommended rules and as TypeScript
+	scripts/lint-openapi.sh
 
 postgres: # find PostgreSQL's programs, or install them; not needed where a server is given
 	@[ -n "$$PACTWIRE_DATABASE_URL$$PACTWIRE_TEST_DATABASE_URL" ] || scripts/install-postgres.sh

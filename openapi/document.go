@@ -1,10 +1,7 @@
 package openapi
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/pactwire/pactwire/contract"
 )
@@ -24,254 +21,140 @@ func Build(s Subject) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the interface of API %s: %w", s.Name, err)
 	}
-	b := &builder{subject: s, paths: object{}, schemas: object{}, taken: map[string]bool{}}
-	if err := borrow(b.schemas, "Error", "Invocation", "Operation", "ContractListener", "EventListenerInput", "Location"); err != nil {
+	pool, err := lend()
+	if err != nil {
 		return nil, err
 	}
-	for name := range b.schemas {
-		b.taken[fold(name)] = true
+	b := &builder{
+		subject: s, pool: pool, schemas: object{}, parameters: object{}, headers: object{}, structs: map[string]string{},
+		operations: newNames(), components: newNames(),
 	}
-	for _, m := range compiled.Methods() {
-		b.method(m)
+	// The names of operations come first and those of the service's own schemas next: generators make types of all of them.
+	queries, invokes := make([]string, len(compiled.Methods())), make([]string, len(compiled.Methods()))
+	for i, m := range compiled.Methods() {
+		queries[i] = b.operations.operation("query_" + m.Method.Pathname)
+		if !m.ReadOnly() {
+			invokes[i] = b.operations.operation("invoke_" + m.Method.Pathname)
+		}
 	}
-	for _, e := range compiled.Events() {
-		b.event(e)
+	lists, creates := make([]string, len(compiled.Events())), make([]string, len(compiled.Events()))
+	for i, e := range compiled.Events() {
+		lists[i] = b.operations.operation("list_listeners_" + e.Event.Pathname)
+		creates[i] = b.operations.operation("create_listener_" + e.Event.Pathname)
 	}
-	raw, err := json.Marshal(b.document())
-	if err != nil {
-		return nil, fmt.Errorf("encode the document of API %s: %w", s.Name, err)
+	b.components.follow(b.operations)
+	for name := range pool.schemas {
+		b.components.reserve(name)
 	}
-	return raw, nil
+	for name := range sharedSchemas {
+		b.components.reserve(name)
+	}
+	for i, m := range compiled.Methods() {
+		b.method(m, queries[i], invokes[i])
+	}
+	for i, e := range compiled.Events() {
+		b.event(e, lists[i], creates[i])
+	}
+	return appendJSON(make([]byte, 0, 16<<10), b.document()), nil
 }
 
+// builder collects the parts of one document.
 type builder struct {
-	subject Subject
-	paths   object
-	schemas object
-	taken   map[string]bool // names given so far, folded
+	subject    Subject
+	pool       *lending
+	paths      ordered
+	schemas    object
+	parameters object
+	headers    object
+	structs    map[string]string // content of a struct's schema, after its wanted name -> the name it has
+	operations *names
+	components *names
 }
 
-func (b *builder) document() object {
-	description := b.subject.Interface.Description
-	if description == "" {
-		description = "REST API of the contract interface " + b.subject.Interface.Name + " " + b.subject.Interface.Version + "."
-	}
-	return object{
-		"openapi": "3.0.3",
-		"info": object{
-			"title": b.subject.Name, "version": b.subject.Interface.Version, "description": description,
-			"license": object{"name": "As the contract's", "url": b.subject.Server},
+func (b *builder) document() ordered {
+	components := object{
+		"schemas": b.schemas,
+		"securitySchemes": object{
+			"basic": object{"type": "http", "scheme": "basic"}, "bearer": object{"type": "http", "scheme": "bearer"},
 		},
-		"servers":  []any{object{"url": b.subject.Server}},
-		"security": []any{object{}, object{"basic": []any{}}, object{"bearer": []any{}}},
-		"tags": []any{
+	}
+	if len(b.paths) > 0 {
+		components["responses"] = object{
+			"Error": object{
+				"description": "What went wrong, and what would be right",
+				"content":     object{"application/problem+json": object{"schema": b.ref("Error")}},
+			},
+		}
+	}
+	if len(b.parameters) > 0 {
+		components["parameters"], components["headers"] = b.parameters, b.headers
+	}
+	return ordered{
+		{"openapi", "3.0.3"},
+		{"info", b.info()},
+		{"servers", []any{object{"url": b.subject.Server}}},
+		{"security", []any{object{}, object{"basic": []any{}}, object{"bearer": []any{}}}},
+		{"tags", []any{
 			object{"name": "query", "description": "Read from the contract; the answer comes at once"},
 			object{"name": "invoke", "description": "Send a transaction to the contract; the answer is the id of an operation"},
 			object{"name": "listeners", "description": "Listen to the contract's events"},
-		},
-		"paths": b.paths,
-		"components": object{
-			"schemas": b.schemas,
-			"securitySchemes": object{
-				"basic": object{"type": "http", "scheme": "basic"}, "bearer": object{"type": "http", "scheme": "bearer"},
-			},
-			"responses": object{
-				"Error": object{
-					"description": "What went wrong, and what would be right",
-					"content":     object{"application/problem+json": object{"schema": ref("Error")}},
-				},
-			},
-		},
+		}},
+		{"paths", b.paths},
+		{"components", components},
 	}
 }
 
-func (b *builder) method(m *contract.CompiledMethod) {
-	path, about := m.Method.Pathname, m.Method.Description
-	if about == "" {
-		about = "`" + m.Signature + "`"
+func (b *builder) info() ordered {
+	about := b.subject.Interface
+	description, version := about.Description, about.Version
+	if description == "" {
+		description = "REST API of the contract interface " + about.Name + " " + version + "."
 	}
-	names := inputNames(m.Method.Params)
-	in := b.name(path + "_input")
-	inputSchema := paramsSchema(m.Method.Params, names, input)
-	if example := exampleInput(m.Method.Params, names); example != nil {
-		inputSchema["example"] = example
+	if version == "" {
+		version = "0" // an interface that was never broadcast; the document must have one
 	}
-	b.schemas[in] = inputSchema
-
-	out := b.name(path + "_output")
-	b.schemas[out] = paramsSchema(m.Method.Returns, contract.OutputNames(m.Method.Returns), output)
-	query := b.name("query_" + path)
-	request := b.name(query + "_request")
-	b.schemas[request] = b.request(m, in, object{
-		"blockNumber": described("string", "A block number, or latest, pending, safe, finalized, earliest"),
-	}, "Address that calls")
-	b.paths["/query/"+path] = object{"post": operation("query", query, "Query "+path, about, request, object{
-		"200": answer("What the method returned", ref(out)),
-	})}
-	if m.ReadOnly() {
-		return
+	return ordered{
+		{"title", b.subject.Name},
+		{"version", version},
+		{"description", description},
+		// An ABI does not tell what its contract may be used for. This is how SPDX says so.
+		{"license", object{"name": "NOASSERTION", "url": "https://spdx.github.io/spdx-spec/v2.3/package-information/"}},
 	}
-	invoke := b.name("invoke_" + path)
-	request = b.name(invoke + "_request")
-	schema := b.request(m, in, object{"nonce": described("string", "Nonce of the transaction; given by the service when absent")}, "Address that signs")
-	schema["properties"].(object)["idempotencyKey"] = described("string", "A repeat with the same key and body does nothing more")
-	b.schemas[request] = schema
-	post := operation("invoke", invoke, "Invoke "+path, about, request, object{
-		"200": answer("The outcome, when the request asked to wait for it", ref("Operation")),
-		"202": answer("Stored; it will be done whatever happens to this node", ref("Invocation")),
-	})
-	post["parameters"] = []any{object{
-		"name": "confirm", "in": "query", "description": "Wait for the outcome", "schema": object{"type": "boolean"},
-	}}
-	b.paths["/invoke/"+path] = object{"post": post}
 }
 
-// request describes the body of an invoke or a query.
-func (b *builder) request(m *contract.CompiledMethod, input string, options object, key string) object {
-	options["gas"] = described("string", "Gas limit; estimated when absent")
-	options["gasPrice"] = described("string", "Price of gas in wei, for a transaction before EIP-1559")
-	options["maxFeePerGas"] = described("string", "The most to pay for gas in wei (EIP-1559)")
-	options["maxPriorityFeePerGas"] = described("string", "The tip for gas in wei (EIP-1559)")
-	if m.Payable() {
-		options["value"] = described("string", "Native currency to send along, in wei")
-	}
-	properties := object{
-		"input":   ref(input),
-		"options": object{"type": "object", "properties": options, "additionalProperties": false},
-		"key":     described("string", key),
-	}
-	var required []string
-	if len(m.Method.Params) > 0 {
-		required = append(required, "input")
-	}
-	if !b.subject.Located {
-		properties["location"] = ref("Location")
-		required = append(required, "location")
-	}
-	schema := object{"type": "object", "properties": properties}
-	if len(required) > 0 {
-		schema["required"] = required
-	}
-	example := object{}
-	if e, ok := b.schemas[input].(object)["example"]; ok || len(m.Method.Params) == 0 {
-		if e == nil {
-			e = object{}
+// ref refers to a schema that the service's document or sharedSchemas has, and takes it into this document with all that it needs.
+func (b *builder) ref(name string) object {
+	if _, have := b.schemas[name]; !have {
+		if shared, ok := sharedSchemas[name]; ok {
+			b.schemas[name] = shared
+			return ref(name)
 		}
-		example["input"] = e
-		if !b.subject.Located {
-			example["location"] = object{"address": "0x5fbdb2315678afecb367f032d93f642f64180aa3"}
-		}
-		schema["example"] = example
-	}
-	return schema
-}
-
-func (b *builder) event(e *contract.CompiledEvent) {
-	path := e.Event.Pathname
-	about := e.Event.Description
-	if about == "" {
-		about = "`" + e.Signature + "`"
-	}
-	listener := ref("ContractListener")
-	b.paths["/listeners/"+path] = object{
-		"get": object{
-			"tags": []any{"listeners"}, "operationId": b.name("list_listeners_" + path), "summary": "List listeners of " + path, "description": about,
-			"responses": responses(object{"200": answer("The listeners, newest first", object{"type": "array", "items": listener})}),
-		},
-		"post": operation("listeners", b.name("create_listener_"+path), "Listen to "+path, about, "EventListenerInput", object{
-			"200": answer("The listener", listener),
-		}),
-	}
-}
-
-// name gives a name that stays unique when a generator makes an identifier of it, whatever it does with case and punctuation.
-func (b *builder) name(wanted string) string {
-	safe := strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_' // a dollar sign is a letter in Solidity
-	}, wanted)
-	name := safe
-	for n := 2; b.taken[fold(name)]; n++ {
-		name = safe + "_v" + strconv.Itoa(n)
-	}
-	b.taken[fold(name)] = true
-	return name
-}
-
-func fold(name string) string {
-	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
-}
-
-func inputNames(params []contract.Param) []string {
-	names := make([]string, len(params))
-	for i := range params {
-		names[i] = contract.InputName(params, i)
-	}
-	return names
-}
-
-// exampleInput is nil when some parameter has no example of a useful size.
-func exampleInput(params []contract.Param, names []string) object {
-	example := object{}
-	for i := range params {
-		value := contract.Example(params[i].Schema)
-		if value == nil {
-			return nil
-		}
-		example[names[i]] = stringify(params[i].Schema, value)
-	}
-	return example
-}
-
-// stringify fits an example to the schema of the value, where wide integers are strings.
-func stringify(s *contract.Schema, value json.RawMessage) any {
-	var decoded any
-	d := json.NewDecoder(strings.NewReader(string(value)))
-	d.UseNumber()
-	if d.Decode(&decoded) != nil {
-		return value
-	}
-	return fit(valueSchema(s, input), decoded)
-}
-
-func fit(schema object, value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		if schema["type"] == "string" {
-			return value.String()
-		}
-	case []any:
-		items, ok := schema["items"].(object)
-		for i := range value {
-			if ok {
-				value[i] = fit(items, value[i])
-			}
-		}
-	case map[string]any:
-		properties, ok := schema["properties"].(object)
-		for name := range value {
-			if member, has := properties[name].(object); ok && has {
-				value[name] = fit(member, value[name])
-			}
+		s := b.pool.schemas[name]
+		b.schemas[name] = s.text
+		for _, needed := range s.needs {
+			b.ref(needed)
 		}
 	}
-	return value
+	return ref(name)
 }
 
-func operation(tag, id, summary, description, request string, good object) object {
-	return object{
-		"tags": []any{tag}, "operationId": id, "summary": summary, "description": description,
-		"requestBody": object{"required": true, "content": object{"application/json": object{"schema": ref(request)}}},
-		"responses":   responses(good),
+// operation describes what all operations have; body is nil for one without a request body.
+func operation(tag, id, summary, description string, parameters []any, body, good object) ordered {
+	o := ordered{
+		{"tags", []any{tag}},
+		{"operationId", id},
+		{"summary", summary},
+		{"description", description},
 	}
-}
-
-func responses(good object) object {
+	if parameters != nil {
+		o = append(o, member{"parameters", parameters})
+	}
+	if body != nil {
+		o = append(o, member{"requestBody", object{"required": true, "content": object{"application/json": body}}})
+	}
 	good["4XX"] = object{"$ref": "#/components/responses/Error"}
 	good["default"] = object{"$ref": "#/components/responses/Error"}
-	return good
+	return append(o, member{"responses", good})
 }
 
 func answer(description string, schema object) object {
@@ -283,3 +166,12 @@ func described(kind, description string) object {
 }
 
 func ref(schema string) object { return object{"$ref": "#/components/schemas/" + schema} }
+
+// inputNames are the names of parameters in an input object.
+func inputNames(params []contract.Param) []string {
+	names := make([]string, len(params))
+	for i := range params {
+		names[i] = contract.InputName(params, i)
+	}
+	return names
+}

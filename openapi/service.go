@@ -4,6 +4,7 @@ import (
 	_ "embed" // for the document
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -14,9 +15,6 @@ import (
 //
 //go:embed openapi.yaml
 var YAML []byte
-
-// object is a piece of a document. Its members are written in the order of their names.
-type object = map[string]any
 
 // service reads the service's document once, without the hints to the code generator.
 var service = sync.OnceValues(func() (object, error) {
@@ -58,27 +56,57 @@ func withoutHints(v any) {
 	}
 }
 
-// borrow copies the named schemas of the service's document, and all that they refer to, into schemas.
-func borrow(schemas object, names ...string) error {
+// locatedListenerInput is EventListenerInput without the location.
+const locatedListenerInput = "LocatedEventListenerInput"
+
+// lending is what the documents of contract APIs take from the service's document, encoded once.
+type lending struct {
+	schemas                 map[string]lent
+	limit, after, nextAfter json.RawMessage
+}
+
+// lent is a schema, with the names of the schemas that it refers to.
+type lent struct {
+	text  json.RawMessage
+	needs []string
+}
+
+var lend = sync.OnceValues(func() (*lending, error) {
 	doc, err := service()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all := doc["components"].(object)["schemas"].(object)
-	for _, name := range names {
-		if _, have := schemas[name]; have {
+	components := doc["components"].(object)
+	parameters := components["parameters"].(object)
+	all := components["schemas"].(object)
+	located := maps.Clone(all["EventListenerInput"].(object))
+	located["properties"] = maps.Clone(located["properties"].(object))
+	delete(located["properties"].(object), "location")
+	pool := &lending{
+		schemas:   map[string]lent{locatedListenerInput: lentSchema(located)},
+		limit:     appendJSON(nil, parameters["Limit"]),
+		after:     appendJSON(nil, parameters["After"]),
+		nextAfter: appendJSON(nil, components["headers"].(object)["NextAfter"]),
+	}
+	wanted := []string{"Error", "Invocation", "Operation", "ContractListener", "EventListenerInput", "Location"}
+	for len(wanted) > 0 {
+		name := wanted[0]
+		wanted = wanted[1:]
+		if _, have := pool.schemas[name]; have {
 			continue
 		}
 		schema, ok := all[name]
 		if !ok {
-			return fmt.Errorf("borrow schema %s: openapi.yaml has none", name)
+			return nil, fmt.Errorf("borrow schema %s: openapi.yaml has none", name)
 		}
-		schemas[name] = schema
-		if err := borrow(schemas, references(schema)...); err != nil {
-			return err
-		}
+		pool.schemas[name] = lentSchema(schema)
+		wanted = append(wanted, pool.schemas[name].needs...)
 	}
-	return nil
+	return pool, nil
+})
+
+func lentSchema(schema any) lent {
+	return lent{text: appendJSON(nil, schema), needs: references(schema)}
 }
 
 // references lists the schemas that v refers to.
