@@ -225,6 +225,7 @@ CREATE TABLE batches (
     created    timestamptz NOT NULL,
     confirmed  timestamptz,
     pin        bigint,                   -- position of the pin that decided it
+    pin_tx     bytea,                    -- the transaction with that pin
     PRIMARY KEY (namespace, id, author)
 );
 CREATE INDEX batches_sent ON batches (namespace) WHERE state = 'sent';

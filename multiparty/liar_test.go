@@ -2,6 +2,7 @@ package multiparty
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/contracts"
 	"github.com/pactwire/pactwire/internal/pgtest"
 	"github.com/pactwire/pactwire/store"
@@ -210,6 +212,78 @@ func TestAnIDThatIsTakenIsTheTakers(t *testing.T) {
 		} else if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The whole batch is refused when one of its messages is a repetition, and its author is told about every message in it.
+func TestTheMessagesOfAnOwnBatchThatIsRefusedAreRejected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	w.register(t, liar, "liar")
+	w.chain.SetAutomine(false)
+	p := w.join(t, 1, "alice")
+	inFlight := 0
+	for range maxInFlight {
+		p.say(t, `"one batch each"`)
+		eventually(t, "it is sent", func() (bool, error) {
+			n, err := p.db.BatchesInFlight(context.Background(), "alice")
+			ok := n > inFlight
+			inFlight = n
+			return ok, err
+		})
+	}
+	first, second := p.say(t, `"one"`), p.say(t, `"batch"`)
+	w.chain.Mine(1) // lets the next batch go
+	eventually(t, "both are sent", func() (bool, error) {
+		return p.state(t, first.ID) == store.StateSent && p.state(t, second.ID) == store.StateSent, nil
+	})
+	s := newSample(t, w.chain.Accounts[liar].Address, theNetwork)
+	s.addAs(t, first.ID, "", "taken")
+	packed, hash := s.encode(t)
+	data, err := contracts.Pactwire().Parsed.Pack("pin", NetworkHash(theNetwork), [16]byte(s.batch), hash, "", packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.expensive(t, liar, data)
+	w.chain.SetAutomine(true)
+	w.chain.Mine(1)
+	eventually(t, "the other message is decided", func() (bool, error) { return p.state(t, second.ID) != store.StateSent, nil })
+	m, err := p.db.Message(context.Background(), "alice", second.ID)
+	if err != nil || m.State != store.StateRejected || !strings.Contains(m.Reason, "was pinned before") {
+		t.Errorf("the message is %s: %s, %v", m.State, m.Reason, err)
+	}
+	if got := p.outcomes(t)[second.ID]; !slices.Equal(got, []string{store.EventMessageRejected}) {
+		t.Errorf("the history says %v", got)
+	}
+}
+
+// The contract lets only members pin; the order is checked once more here.
+func TestABatchOfWhomThisMemberDoesNotKnowIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, liar, "liar")
+	p := w.join(t, 1, "alice")
+	eventually(t, "the member is known", func() (bool, error) {
+		members, err := p.db.Members(context.Background(), "alice")
+		return len(members) == 2, err
+	})
+	raw, err := sql.Open("postgres", p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.Exec(`UPDATE members SET active = false WHERE account = $1`, w.chain.Accounts[liar].Address.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	s := newSample(t, w.chain.Accounts[liar].Address, theNetwork, "hello")
+	w.pinSample(t, s)
+	eventually(t, "the batch is refused", func() (bool, error) {
+		refused, err := p.db.RefusedPins(context.Background(), "alice", 10)
+		return len(refused) == 1 && strings.Contains(refused[0].Reason, "not a member"), err
+	})
+	if _, err := p.db.Message(context.Background(), "alice", s.messages[0].ID); pactwire.KindOf(err) != pactwire.KindNotFound {
+		t.Errorf("its message: %v", err)
 	}
 }
 

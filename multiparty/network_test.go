@@ -487,6 +487,37 @@ func TestAnOptimisticCopyGivesWay(t *testing.T) {
 	}
 }
 
+func TestAReorganisationAppliesNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	p := w.join(t, 1, "alice")
+	sent := map[uuid.UUID]bool{}
+	for round := range 4 {
+		for n := range 3 {
+			m := p.say(t, fmt.Sprint(n))
+			sent[m.ID] = true
+			if err := p.WaitConfirmed(limited(t), m.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.chain.Reorg(t, round+1)
+	}
+	m := p.say(t, `"after it"`)
+	sent[m.ID] = true
+	if err := p.WaitConfirmed(limited(t), m.ID); err != nil {
+		t.Fatal(err)
+	}
+	for id, outcomes := range p.outcomes(t) {
+		if !sent[id] || !slices.Equal(outcomes, []string{store.EventMessageConfirmed}) {
+			t.Errorf("message %s: %v", id, outcomes)
+		}
+	}
+	if refused, err := p.db.RefusedPins(context.Background(), "alice", 10); err != nil || len(refused) > 0 {
+		t.Errorf("batches that came again were reported: %+v, %v", refused, err)
+	}
+}
+
 func TestWhoIsNoMemberIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -527,12 +558,15 @@ func TestAPinThatRevertsOnTheChainRejectsItsMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.expensive(t, data)
+	w.expensive(t, admin, data)
 	w.chain.SetAutomine(true)
 	w.chain.Mine(1)
 	err = p.WaitConfirmed(limited(t), m.ID)
 	if pactwire.KindOf(err) != pactwire.KindConflict || !strings.Contains(err.Error(), "could not be pinned") {
 		t.Errorf("got %v", err)
+	}
+	if got := p.outcomes(t)[m.ID]; !slices.Equal(got, []string{store.EventMessageRejected}) {
+		t.Errorf("the history says %v", got)
 	}
 }
 

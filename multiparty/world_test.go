@@ -39,20 +39,20 @@ type world struct {
 
 const admin = 9
 
-func newWorld(t *testing.T, options ...chaintest.Option) *world {
+func newWorld(t testing.TB, options ...chaintest.Option) *world {
 	t.Helper()
 	c := chaintest.New(t, options...)
 	return &world{chain: c, pin: c.DeployAs(t, admin, contracts.Pactwire(), deployerName, "")}
 }
 
 // register makes an account a member.
-func (w *world) register(t *testing.T, account int, name string) {
+func (w *world) register(t testing.TB, account int, name string) {
 	t.Helper()
 	w.chain.Transact(t, admin, w.pin, contracts.Pactwire(), "addMember", w.chain.Accounts[account].Address, name, "http://"+name)
 }
 
 // pinAs pins whatever is given.
-func (w *world) pinAs(t *testing.T, account int, batch uuid.UUID, hash [32]byte, location string, payload []byte) {
+func (w *world) pinAs(t testing.TB, account int, batch uuid.UUID, hash [32]byte, location string, payload []byte) {
 	t.Helper()
 	receipt := w.chain.Transact(t, account, w.pin, contracts.Pactwire(), "pin", NetworkHash(theNetwork), [16]byte(batch), hash, location, payload)
 	if receipt.Status != 1 {
@@ -73,7 +73,7 @@ type party struct {
 }
 
 // join starts a party on a new database.
-func (w *world) join(t *testing.T, account int, namespace string) *party {
+func (w *world) join(t testing.TB, account int, namespace string) *party {
 	t.Helper()
 	p := &party{world: w, url: pgtest.New(t), account: account, namespace: namespace}
 	p.start(t)
@@ -89,7 +89,7 @@ func testLog() *slog.Logger {
 }
 
 // open connects the party to its database and its node.
-func (p *party) open(t *testing.T) {
+func (p *party) open(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
 	var err error
@@ -108,7 +108,7 @@ func (p *party) open(t *testing.T) {
 }
 
 // start runs all of the party. It is stopped with the test, or before.
-func (p *party) start(t *testing.T) {
+func (p *party) start(t testing.TB) {
 	t.Helper()
 	p.open(t)
 	key := p.world.chain.Accounts[p.account]
@@ -127,7 +127,7 @@ func (p *party) start(t *testing.T) {
 		chain.NewSubmitter(chain.SubmitterConfig{Chain: theChain}, p.db, p.client, chain.NewDevSigner(key.Key), testLog()).Run)
 }
 
-func (p *party) run(t *testing.T, parts ...func(context.Context) error) {
+func (p *party) run(t testing.TB, parts ...func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var group errgroup.Group
@@ -153,13 +153,13 @@ func (p *party) run(t *testing.T, parts ...func(context.Context) error) {
 }
 
 // restart ends everything of the party and starts it anew.
-func (p *party) restart(t *testing.T) {
+func (p *party) restart(t testing.TB) {
 	t.Helper()
 	p.stop()
 	p.start(t)
 }
 
-func eventually(t *testing.T, what string, check func() (bool, error)) {
+func eventually(t testing.TB, what string, check func() (bool, error)) {
 	t.Helper()
 	deadline := time.Now().Add(longestWait)
 	for {
@@ -174,7 +174,7 @@ func eventually(t *testing.T, what string, check func() (bool, error)) {
 	}
 }
 
-func limited(t *testing.T) context.Context {
+func limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
 	t.Cleanup(cancel)
@@ -182,7 +182,7 @@ func limited(t *testing.T) context.Context {
 }
 
 // events reads the party's whole history.
-func (p *party) events(t *testing.T) []store.Event {
+func (p *party) events(t testing.TB) []store.Event {
 	t.Helper()
 	page, err := p.db.EventsAfter(context.Background(), store.EventQuery{Namespace: p.namespace, Limit: 10_000, Bytes: 1 << 30})
 	if err != nil {
@@ -192,7 +192,7 @@ func (p *party) events(t *testing.T) []store.Event {
 }
 
 // outcomes tells, by message id, how often the party's history says that it was confirmed or rejected.
-func (p *party) outcomes(t *testing.T) map[uuid.UUID][]string {
+func (p *party) outcomes(t testing.TB) map[uuid.UUID][]string {
 	t.Helper()
 	out := map[uuid.UUID][]string{}
 	for _, e := range p.events(t) {
@@ -204,12 +204,12 @@ func (p *party) outcomes(t *testing.T) map[uuid.UUID][]string {
 }
 
 // settled waits until the party has applied n messages or more, and no message of its own is undecided.
-func (p *party) settled(t *testing.T, n int) {
+func (p *party) settled(t testing.TB, n int) {
 	t.Helper()
 	eventually(t, p.namespace+" has applied everything", func() (bool, error) { return len(p.outcomes(t)) >= n, nil })
 }
 
-func (p *party) state(t *testing.T, id uuid.UUID) string {
+func (p *party) state(t testing.TB, id uuid.UUID) string {
 	t.Helper()
 	m, err := p.db.Message(context.Background(), p.namespace, id)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *party) state(t *testing.T, id uuid.UUID) string {
 	return m.State
 }
 
-func (p *party) say(t *testing.T, value string) store.Message {
+func (p *party) say(t testing.TB, value string) store.Message {
 	t.Helper()
 	m, err := p.BroadcastMessage(limited(t), MessageInput{Tag: "said", Topics: []string{"talk"}, Data: []json.RawMessage{json.RawMessage(value)}})
 	if err != nil {
@@ -227,15 +227,15 @@ func (p *party) say(t *testing.T, value string) store.Message {
 	return m
 }
 
-// expensive sends a transaction of the admin to the pin contract that comes before all others in its block.
-func (w *world) expensive(t *testing.T, data []byte) {
+// expensive sends a transaction to the pin contract that comes before all others in its block.
+func (w *world) expensive(t testing.TB, account int, data []byte) {
 	t.Helper()
-	ctx, from := context.Background(), w.chain.Accounts[admin]
+	ctx, from := context.Background(), w.chain.Accounts[account]
 	nonce, err := w.chain.Client().PendingNonceAt(ctx, from.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.chain.SendRaw(t, admin, &types.DynamicFeeTx{
+	w.chain.SendRaw(t, account, &types.DynamicFeeTx{
 		ChainID: big.NewInt(devnet.ChainID), Nonce: nonce, To: &w.pin, Data: data, Gas: 200_000,
 		GasTipCap: big.NewInt(900_000_000_000), GasFeeCap: big.NewInt(1_000_000_000_000),
 	})

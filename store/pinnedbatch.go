@@ -40,6 +40,14 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 		if there, err := pinIsThere(ctx, tx, pin); err != nil || !there {
 			return err
 		}
+		// After a reorganisation the chain brings the same transaction again, in another block: it is applied already.
+		var again bool
+		err := tx.GetContext(ctx, &again, `
+			SELECT EXISTS (SELECT 1 FROM batches WHERE namespace = $1 AND id = $2 AND author = $3 AND pin_tx = $4)`,
+			namespace, b.Batch.ID, b.Batch.Author, pin.TxHash)
+		if err != nil || again {
+			return wrap(err, "look for the transaction")
+		}
 		if refused, err = b.refusal(ctx, tx); err != nil {
 			return err
 		}
@@ -49,7 +57,7 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 		if err := b.adopt(ctx, tx); err != nil {
 			return err
 		}
-		events, err := b.decide(ctx, tx, pin.Position)
+		events, err := b.decide(ctx, tx, pin)
 		if err != nil {
 			return err
 		}
@@ -142,14 +150,14 @@ func (b *PinnedBatch) adopt(ctx context.Context, tx *sqlx.Tx) error {
 }
 
 // decide confirms or rejects each message and writes the outcome. It returns the events.
-func (b *PinnedBatch) decide(ctx context.Context, tx *sqlx.Tx, position int64) ([]Event, error) {
+func (b *PinnedBatch) decide(ctx context.Context, tx *sqlx.Tx, pin *Pin) ([]Event, error) {
 	now := Now()
 	events := make([]Event, 0, len(b.Messages))
 	var data []Data
 	for i := range b.Messages {
 		p := &b.Messages[i]
 		m := &p.Message
-		m.Batch, m.Pin = &b.Batch.ID, &position
+		m.Batch, m.Pin = &b.Batch.ID, &pin.Position
 		definition, reason, err := p.define(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -175,11 +183,11 @@ func (b *PinnedBatch) decide(ctx context.Context, tx *sqlx.Tx, position int64) (
 		return nil, err
 	}
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO batches (namespace, id, author, hash, location, messages, state, created, confirmed, pin)
-		VALUES ($1, $2, $3, $4, $5, $6, 'confirmed', $7, $7, $8)
+		INSERT INTO batches (namespace, id, author, hash, location, messages, state, created, confirmed, pin, pin_tx)
+		VALUES ($1, $2, $3, $4, $5, $6, 'confirmed', $7, $7, $8, $9)
 		ON CONFLICT (namespace, id, author) DO UPDATE SET hash = excluded.hash, location = excluded.location, messages = excluded.messages,
-			state = excluded.state, reason = '', confirmed = excluded.confirmed, pin = excluded.pin`,
-		b.Batch.Namespace, b.Batch.ID, b.Batch.Author, b.Batch.Hash, b.Batch.Location, len(b.Messages), now, position)
+			state = excluded.state, reason = '', confirmed = excluded.confirmed, pin = excluded.pin, pin_tx = excluded.pin_tx`,
+		b.Batch.Namespace, b.Batch.ID, b.Batch.Author, b.Batch.Hash, b.Batch.Location, len(b.Messages), now, pin.Position, pin.TxHash)
 	if err != nil {
 		return nil, fmt.Errorf("write the batch: %w", err)
 	}
