@@ -74,6 +74,20 @@ func (f fees) capped(limit *big.Int) fees {
 	return fees{price: lower(f.price), max: lower(f.max), tip: lower(f.tip)}
 }
 
+// outbid tells whether an offer has fallen behind what the market suggests, so that it may stay unmined because of it. That the suggested maximum is higher
+// says nothing yet: it holds a reserve of one base fee.
+func (f fees) outbid(old fees) bool {
+	if f.legacy() {
+		return old.legacy() && old.price.Cmp(f.price) < 0
+	}
+	base := new(big.Int).Sub(f.max, f.tip)
+	needed := base.Add(base.Rsh(base, 1), f.tip)
+	if old.legacy() {
+		return old.price.Cmp(needed) < 0
+	}
+	return old.max.Cmp(needed) < 0 || old.tip.Cmp(f.tip) < 0
+}
+
 // bumped is an offer that nodes take in the place of old: at least an eighth more (they ask for a tenth), and at least what the market suggests. It is
 // false when the limit leaves no room for that.
 func (f fees) bumped(old fees, limit *big.Int) (fees, bool) {

@@ -45,6 +45,29 @@ func TestBumpIsEnoughAndWithinTheLimit(t *testing.T) {
 	})
 }
 
+func TestOnlyAnOfferThatIsOutbidIsRaised(t *testing.T) {
+	n := func(v int64) *big.Int { return big.NewInt(v) }
+	market := fees{max: n(210), tip: n(10)} // a base fee of 100
+	for name, c := range map[string]struct {
+		old  fees
+		want bool
+	}{
+		"same":             {market, false},
+		"no reserve":       {fees{max: n(110), tip: n(10)}, false},
+		"below base + tip": {fees{max: n(109), tip: n(10)}, true},
+		"small tip":        {fees{max: n(300), tip: n(9)}, true},
+		"legacy":           {fees{price: n(110)}, false},
+		"low legacy":       {fees{price: n(109)}, true},
+	} {
+		if got := market.outbid(c.old); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if (fees{price: n(5)}).outbid(fees{price: n(5)}) || !(fees{price: n(5)}).outbid(fees{price: n(4)}) {
+		t.Error("a chain without base fees is judged wrongly")
+	}
+}
+
 func TestFeesFollowTheCaller(t *testing.T) {
 	market := fees{max: big.NewInt(100), tip: big.NewInt(10)}
 	n := func(v int64) *big.Int { return big.NewInt(v) }

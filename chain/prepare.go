@@ -69,14 +69,17 @@ func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
 			batch = append(batch, &prepared{call: call})
 			continue
 		}
-		if nonce := *call.Options.Nonce; plan.giveExactly(nonce) {
+		nonce, text := *call.Options.Nonce, ""
+		switch {
+		case nonce > plan.next+uint64(k.cfg.MaxInFlight): // it would wait for ever, or nearly so
+			text = fmt.Sprintf("The nonce %d that was asked for is too far ahead of the key's next one, %d.", nonce, plan.next)
+		case !plan.giveExactly(nonce):
+			text = fmt.Sprintf("The nonce %d that was asked for is used up or in use by another transaction of the same key.", nonce)
+		default:
 			batch = append(batch, &prepared{call: call, nonce: nonce, exact: true})
-		} else {
-			rejected = append(rejected, store.Outcome{
-				Operation: call.Operation, Status: store.OpFailed,
-				Error: fmt.Sprintf("The nonce %d that was asked for is used up or in use by another transaction of the same key.", nonce),
-			})
+			continue
 		}
+		rejected = append(rejected, store.Outcome{Operation: call.Operation, Status: store.OpFailed, Error: text})
 	}
 	for _, p := range batch {
 		if !p.exact {
@@ -260,7 +263,12 @@ func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
 		if call == nil {
 			continue
 		}
-		offer, ok := market.bumped(k.state.feesOf(t), k.cfg.MaxFeePerGas)
+		old := k.state.feesOf(t)
+		if k.state.isPossible(t) && !market.outbid(old) { // its fee is not what keeps it: the chain stands still, or a node has lost it
+			k.state.notRaised(t, time.Now())
+			continue
+		}
+		offer, ok := market.bumped(old, k.cfg.MaxFeePerGas)
 		if !ok {
 			k.state.notRaised(t, time.Now())
 			k.log.WarnContext(ctx, "a transaction stays unmined, and the fee limit leaves no room to raise its fee", "operation", t.operation, "nonce", t.nonce)

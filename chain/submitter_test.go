@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pactwire/pactwire/contract"
@@ -543,6 +544,9 @@ func TestNonceAskedFor(t *testing.T) {
 	if op := b.await(t, b.create(t, with(0))); op.Status != store.OpFailed || !strings.Contains(op.Error, "nonce 0") {
 		t.Fatalf("a used nonce: %s %q", op.Status, op.Error)
 	}
+	if op := b.await(t, b.create(t, with(1<<63))); op.Status != store.OpFailed || !strings.Contains(op.Error, "too far") {
+		t.Fatalf("a nonce far away: %s %q", op.Status, op.Error)
+	}
 	next := b.minedNonce(t, b.key)
 	ahead := b.create(t, with(next+1)) // waits for the one before
 	first := b.create(t, b.call(t, a, to, "set", big.NewInt(3)))
@@ -595,19 +599,33 @@ func TestStuckTransactionIsBumped(t *testing.T) {
 	b := newSubmitBench(t, 0, chaintest.Manual())
 	a := contracts.SimpleStorage()
 	to := b.chain.Deploy(t, a)
-	b.submit(t, func(c *SubmitterConfig) {
-		c.BumpAfter = 200 * time.Millisecond
-		c.RebroadcastAfter = 100 * time.Millisecond
-	})
+	cfg := SubmitterConfig{
+		Chain: "dev", PollInterval: 20 * time.Millisecond, BumpAfter: 100 * time.Millisecond, RebroadcastAfter: 50 * time.Millisecond,
+		MaxFeePerGas: big.NewInt(1e12),
+	}
+	s := NewSubmitter(cfg, b.db, b.client, b.signer, testLog(t))
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
 	id := b.create(t, b.call(t, a, to, "set", big.NewInt(1)))
 	deadline := time.Now().Add(10 * time.Second)
-	for {
+	suggest := func(f fees) { // what others pay, from now on
+		s.market.mu.Lock()
+		defer s.market.mu.Unlock()
+		s.market.last, s.market.asked = f, time.Now().Add(time.Hour)
+	}
+	for n := int64(1); ; {
 		op, err := b.db.Operation(context.Background(), "default", id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(op.Attempts) >= 3 {
-			break
+		if int64(len(op.Attempts)) == n {
+			if n == 3 {
+				break
+			}
+			n++
+			suggest(fees{max: big.NewInt(4e9 << n), tip: big.NewInt(1e9 << n)})
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("attempts %v", op.Attempts)
@@ -739,4 +757,25 @@ func TestNodeAwayForAWhile(t *testing.T) {
 	}
 	b.chain = chaintest.New(t, chaintest.InFolder(dir), chaintest.Listen(address))
 	b.endsOnce(t, ids, before)
+}
+
+func TestSubmitterIsMeasured(t *testing.T) {
+	b := newSubmitBench(t, 0)
+	registry := prometheus.NewRegistry()
+	b.submit(t, func(c *SubmitterConfig) { c.Registerer = registry })
+	NewSubmitter(SubmitterConfig{Chain: "other", Registerer: registry}, b.db, b.client, b.signer, testLog(t)) // a second chain shares the metrics
+	b.succeeded(t, b.create(t, store.NewOperation{Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: b.key, To: &b.key, Gas: 21_000}))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			values[f.GetName()] += m.GetCounter().GetValue()
+		}
+	}
+	if values["pactwire_submitter_sent_total"] != 1 || values["pactwire_submitter_finished_total"] != 1 {
+		t.Fatalf("%v", values)
+	}
 }
