@@ -27,7 +27,7 @@ const maxDepth = 200
 type validator struct {
 	routes  map[string]*routers.Route          // "METHOD /echo/:path"
 	lists   map[*routers.Route]map[string]bool // of routes that answer with pages: the query parameters that they know
-	byPath  routers.Router // tells a path that does not exist from one that does not take the method
+	byPath  routers.Router                     // tells a path that does not exist from one that does not take the method
 	options *openapi3filter.Options
 	maxBody int64
 }
