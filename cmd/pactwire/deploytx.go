@@ -72,7 +72,7 @@ func deploy(ctx context.Context, rpcURL string, key *ecdsa.PrivateKey, a artifac
 		return nil, fmt.Errorf("sign the transaction: %w", err)
 	}
 	if err := client.SendTransaction(ctx, tx); err != nil {
-		return nil, fmt.Errorf("send the transaction: %w", err)
+		return nil, refusal(err, a, from)
 	}
 	receipt, err := awaitReceipt(ctx, client, tx.Hash())
 	if err != nil {
