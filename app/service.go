@@ -152,7 +152,11 @@ func (s *service) startChain(starting, work context.Context, group *errgroup.Gro
 		}
 	}
 	group.Go(func() error { return client.Run(work) })
-	submitter := chain.NewSubmitter(chain.SubmitterConfig{Chain: c.Name, Registerer: s.registry}, s.db, client, keys, s.log)
+	submitting := chain.SubmitterConfig{Chain: c.Name, Registerer: s.registry}
+	if len(c.RPCURLs) == 0 {
+		submitting.MaxInFlight = 1024 // the embedded chain's pool takes that many of one account; the default is for foreign nodes
+	}
+	submitter := chain.NewSubmitter(submitting, s.db, client, keys, s.log)
 	group.Go(func() error { return submitter.Run(work) })
 	reader := chain.NewReader(chain.ReaderConfig{Chain: c.Name, Confirmations: client.Confirmations(), Registerer: s.registry}, s.db, client, s.log)
 	group.Go(func() error { return reader.Run(work) })
