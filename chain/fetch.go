@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
+	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/store"
 )
 
@@ -67,29 +69,40 @@ func checkHead(head *blockHead, number int64) error {
 	return nil
 }
 
+// singlesFor is how long calls are made one by one after a node took them only so.
+const singlesFor = 5 * time.Minute
+
 // calls makes several calls in one message, or one by one where the node takes no messages with several.
 func (r *Reader) calls(ctx context.Context, batch []rpc.BatchElem) error {
-	if len(batch) == 1 || r.oneByOne.Load() {
-		for _, call := range batch {
-			if err := r.client.CallContext(ctx, call.Result, call.Method, call.Args...); err != nil {
-				return err
-			}
-		}
-		return nil
+	if len(batch) == 1 || time.Now().UnixNano() < r.singlesUntil.Load() {
+		return r.singleCalls(ctx, batch)
 	}
 	err := r.client.BatchCall(ctx, batch)
 	if err != nil {
 		var refusal rpc.Error
-		if errors.As(err, &refusal) && kindOfRefusal(err) == refusedOther {
-			r.log.WarnContext(ctx, "the node takes no messages with several calls; they are made one by one", "error", err)
-			r.oneByOne.Store(true)
-			return r.calls(ctx, batch)
+		whole := errors.As(err, &refusal) || pactwire.KindOf(err) == pactwire.KindBadUpstream // it was the message that the node did not take
+		if !whole || kindOfRefusal(err) != refusedOther {
+			return err
 		}
-		return err
+		if r.singleCalls(ctx, batch) != nil {
+			return err
+		}
+		r.singlesUntil.Store(time.Now().Add(singlesFor).UnixNano())
+		r.log.WarnContext(ctx, "the node takes no messages with several calls; they are made one by one for a while", "error", err)
+		return nil
 	}
 	for i := range batch {
 		if batch[i].Error != nil {
 			return batch[i].Error
+		}
+	}
+	return nil
+}
+
+func (r *Reader) singleCalls(ctx context.Context, batch []rpc.BatchElem) error {
+	for _, call := range batch {
+		if err := r.client.CallContext(ctx, call.Result, call.Method, call.Args...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -48,13 +48,13 @@ const (
 //
 // Records, history and position are one transaction: whatever dies at whatever moment, each log is recorded once per listener.
 type Reader struct {
-	cfg      ReaderConfig
-	db       *store.DB
-	client   *Client
-	log      *slog.Logger
-	metrics  *readerMetrics
-	sizer    *rangeSizer
-	oneByOne atomic.Bool // the node takes no messages with several calls
+	cfg          ReaderConfig
+	db           *store.DB
+	client       *Client
+	log          *slog.Logger
+	metrics      *readerMetrics
+	sizer        *rangeSizer
+	singlesUntil atomic.Int64 // unix nanoseconds: the node takes no messages with several calls
 }
 
 // NewReader makes the reader of a chain that the database knows. Run does the work.
