@@ -71,6 +71,14 @@ func (db *DB) ClaimChain(ctx context.Context, name string, lease Lease) (Chain, 
 // recorded once per listener, whatever ranges overlap. It returns ErrFenced when another reader has taken over, and ErrMoved when the live part does not
 // stand at From.
 func (db *DB) RecordBlocks(ctx context.Context, b BlockBatch) error {
+	// Prepared before the transaction begins: preparing takes a connection of its own, and all may be taken by transactions.
+	for _, query := range []string{
+		sqlMoveLive, sqlMoveCatchUp, sqlRememberBlocks, sqlRecorded, sqlAdvanceListeners, sqlInsertBlockchainEvents,
+	} {
+		if _, err := db.prepared(ctx, query); err != nil {
+			return wrap(err, "record blocks")
+		}
+	}
 	var namespaces map[string]bool
 	err := db.inTx(ctx, fmt.Sprintf("record blocks %d to %d of chain %s", b.From, b.To, b.Chain), func(tx *sqlx.Tx) error {
 		next, err := db.move(ctx, tx, b)
@@ -122,6 +130,14 @@ const (
 		SELECT $1, number, hash, parent FROM unnest(CAST($2 AS bigint[]), CAST($3 AS bytea[]), CAST($4 AS bytea[])) AS b (number, hash, parent)
 		WHERE number >= $5
 		ON CONFLICT (chain, number) DO UPDATE SET hash = excluded.hash, parent = excluded.parent`
+	sqlRecorded = `
+		SELECT listener, block_number, log_index, block_hash FROM blockchain_events
+		WHERE listener = ANY (CAST($1 AS uuid[])) AND block_number BETWEEN $2 AND $3 AND NOT removed`
+	sqlAdvanceListeners = `
+		UPDATE listeners l SET events = l.events + n.events,
+			checkpoint = CASE WHEN $3 AND NOT l.live THEN greatest(l.checkpoint, $4) ELSE l.checkpoint END,
+			live = l.live OR $3 AND greatest(l.checkpoint, $4) >= $5
+		FROM unnest(CAST($1 AS uuid[]), CAST($2 AS bigint[])) AS n (id, events) WHERE l.id = n.id RETURNING l.id`
 )
 
 // move moves the position and takes the chain's row lock, which serialises all readers. It returns the chain's NextBlock.
@@ -191,9 +207,7 @@ func (db *DB) unrecorded(ctx context.Context, tx *sqlx.Tx, b BlockBatch) ([]Bloc
 		Hash     []byte    `db:"block_hash"`
 	}
 	ids, _ := countByListener(b.Events)
-	err := db.hot(ctx, tx, `
-		SELECT listener, block_number, log_index, block_hash FROM blockchain_events
-		WHERE listener = ANY (CAST($1 AS uuid[])) AND block_number BETWEEN $2 AND $3 AND NOT removed`, func(s *sqlx.Stmt) error {
+	err := db.hot(ctx, tx, sqlRecorded, func(s *sqlx.Stmt) error {
 		return s.SelectContext(ctx, &rows, pq.Array(ids), b.From, b.To)
 	})
 	if err != nil {
@@ -233,11 +247,7 @@ func (db *DB) advanceListeners(ctx context.Context, tx *sqlx.Tx, b BlockBatch, n
 		return nil, nil
 	}
 	var there []uuid.UUID
-	err := db.hot(ctx, tx, `
-		UPDATE listeners l SET events = l.events + n.events,
-			checkpoint = CASE WHEN $3 AND NOT l.live THEN greatest(l.checkpoint, $4) ELSE l.checkpoint END,
-			live = l.live OR $3 AND greatest(l.checkpoint, $4) >= $5
-		FROM unnest(CAST($1 AS uuid[]), CAST($2 AS bigint[])) AS n (id, events) WHERE l.id = n.id RETURNING l.id`, func(s *sqlx.Stmt) error {
+	err := db.hot(ctx, tx, sqlAdvanceListeners, func(s *sqlx.Stmt) error {
 		return s.SelectContext(ctx, &there, pq.Array(ids), pq.Array(counts), b.CatchUp != nil, b.To+1, next)
 	})
 	if err != nil {
@@ -351,7 +361,7 @@ func (c *recordColumns) add(e *BlockchainEvent) {
 	c.timestamp = append(c.timestamp, e.Timestamp.Unix())
 }
 
-// hot runs a statement that is prepared once and kept. query must be a constant.
+// hot runs a statement that RecordBlocks has prepared.
 func (db *DB) hot(ctx context.Context, tx *sqlx.Tx, query string, fn func(*sqlx.Stmt) error) error {
 	s, err := db.prepared(ctx, query)
 	if err != nil {
