@@ -28,8 +28,8 @@ type rpcCall struct {
 	Params []json.RawMessage `json:"params"`
 }
 
-// nodeProxy stands between the reader and the node. refuse may answer a call with an error text; change may alter the node's result.
-type nodeProxy struct {
+// lyingNode stands between the reader and the node. refuse may answer a call with an error text; change may alter the node's result.
+type lyingNode struct {
 	target  string
 	refuse  func(rpcCall) string
 	change  func(rpcCall, json.RawMessage) json.RawMessage
@@ -38,9 +38,9 @@ type nodeProxy struct {
 	mu      sync.Mutex
 }
 
-func newNodeProxy(t *testing.T, target string) *nodeProxy {
+func newLyingNode(t *testing.T, target string) *lyingNode {
 	t.Helper()
-	p := &nodeProxy{target: target, batches: true}
+	p := &lyingNode{target: target, batches: true}
 	p.server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		p.server.CloseClientConnections()
@@ -49,7 +49,7 @@ func newNodeProxy(t *testing.T, target string) *nodeProxy {
 	return p
 }
 
-func (p *nodeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *lyingNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Content-Type", "application/json")
 	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
@@ -71,7 +71,7 @@ func (p *nodeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answers)
 }
 
-func (p *nodeProxy) answer(ctx context.Context, call rpcCall) json.RawMessage {
+func (p *lyingNode) answer(ctx context.Context, call rpcCall) json.RawMessage {
 	p.mu.Lock()
 	refuse, change := p.refuse, p.change
 	p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *nodeProxy) answer(ctx context.Context, call rpcCall) json.RawMessage {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, call.ID, change(call, parts.Result))
 }
 
-func (p *nodeProxy) set(refuse func(rpcCall) string, change func(rpcCall, json.RawMessage) json.RawMessage) {
+func (p *lyingNode) set(refuse func(rpcCall) string, change func(rpcCall, json.RawMessage) json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse, p.change = refuse, change
@@ -164,7 +164,7 @@ func TestRefusalsOfNodesLoseNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy := newNodeProxy(t, chain.HTTPURL())
+			proxy := newLyingNode(t, chain.HTTPURL())
 			r := newRigAt(t, chain, proxy.server.URL, 0)
 			l := r.listen(zoo, "Counted(uint256,uint256)", &address, "oldest")
 			proxy.set(refuse, nil)
@@ -178,7 +178,7 @@ func TestRefusalsOfNodesLoseNothing(t *testing.T) {
 	}
 	t.Run("no batches", func(t *testing.T) {
 		t.Parallel()
-		proxy := newNodeProxy(t, chain.HTTPURL())
+		proxy := newLyingNode(t, chain.HTTPURL())
 		proxy.batches = false
 		r := newRigAt(t, chain, proxy.server.URL, 0)
 		l := r.listen(zoo, "Counted(uint256,uint256)", &address, "oldest")
@@ -189,7 +189,7 @@ func TestRefusalsOfNodesLoseNothing(t *testing.T) {
 	})
 	t.Run("foreign hashes", func(t *testing.T) {
 		t.Parallel()
-		proxy := newNodeProxy(t, chain.HTTPURL())
+		proxy := newLyingNode(t, chain.HTTPURL())
 		r := newRigAt(t, chain, proxy.server.URL, 0)
 		l := r.listen(zoo, "Counted(uint256,uint256)", &address, "oldest")
 		var lies atomic.Int64
@@ -218,7 +218,7 @@ func TestRefusalsOfNodesLoseNothing(t *testing.T) {
 func TestAnOldHeadTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.New(t)
-	proxy := newNodeProxy(t, chain.HTTPURL())
+	proxy := newLyingNode(t, chain.HTTPURL())
 	r := newRigAt(t, chain, proxy.server.URL, 0)
 	storage := contracts.SimpleStorage()
 	address := chain.Deploy(t, storage)
@@ -257,7 +257,7 @@ func TestAnOldHeadTakesNothingBack(t *testing.T) {
 }
 
 // answerAs returns the node's block with that number.
-func (p *nodeProxy) answerAs(t *testing.T, number string) json.RawMessage {
+func (p *lyingNode) answerAs(t *testing.T, number string) json.RawMessage {
 	t.Helper()
 	resp, err := http.Post(p.target, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":[`+number+`,false]}`))
 	if err != nil {
