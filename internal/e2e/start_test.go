@@ -91,3 +91,6 @@ func logOutput() io.Writer {
 	}
 	return io.Discard
 }
+
+// testDatabase is a migrated database of the test's own.
+func testDatabase(t testing.TB) string { return pgtest.New(t) }
