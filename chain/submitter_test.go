@@ -267,7 +267,7 @@ func TestMinedFailureIsExplained(t *testing.T) {
 		{"burnGas", []any{big.NewInt(1_000_000)}, 50_000, "", "gas"},
 	} {
 		n := b.call(t, zoo, to, c.method, c.args...)
-		n.Errors, n.Gas = iface.Errors, c.gas
+		n.Errors, n.Options.Gas = iface.Errors, &c.gas
 		op := b.await(t, b.create(t, n))
 		if op.Status != store.OpFailed || !strings.Contains(op.Error, c.text) {
 			t.Errorf("%s: %s %q", c.method, op.Status, op.Error)

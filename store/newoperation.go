@@ -27,7 +27,7 @@ type NewOperation struct {
 	To        *common.Address // nil: contract creation
 	Data      []byte
 	Value     *big.Int // nil: nothing
-	Gas       uint64   // as estimated; the limit is a fifth higher, unless Options.Gas sets it
+	Gas       uint64   // as estimated; the limit has a reserve above it, unless Options.Gas sets it
 	Options   TxOptions
 	Input     json.RawMessage  // what was asked, readable; {} when empty
 	Errors    []contract.Error // custom errors of the interface, to decode a revert on the chain
@@ -45,12 +45,24 @@ type TxOptions struct {
 	Nonce                *uint64  `json:"nonce,omitempty"`
 }
 
-// GasLimit is the gas limit of the transaction. An estimate holds for the state it was made on; the reserve is for a state that has changed since.
+// The reserve that a gas limit has above the estimate. What is not used is not paid for.
+const (
+	gasReserve    = 25_000     // more than what writing a value costs where zero was
+	maxGasReserve = 500_000    // blocks and accounts are bounded, too
+	maxTxGas      = 16_777_216 // no transaction may have more where EIP-7825 holds
+)
+
+// GasLimit is the gas limit of the transaction. An estimate holds for the state that it was made on, and others change it meanwhile: a slot that was set to zero by
+// the transaction before costs far more to write than one that held a value. A fifth more, as is common, is not enough for that.
 func (n *NewOperation) GasLimit() uint64 {
 	if n.Options.Gas != nil {
 		return *n.Options.Gas
 	}
-	return n.Gas + n.Gas/5
+	limit := n.Gas + min(n.Gas/2+gasReserve, maxGasReserve)
+	if n.Gas <= maxTxGas {
+		limit = min(limit, maxTxGas)
+	}
+	return limit
 }
 
 // txType is the type of the transaction that an operation of this type begins.

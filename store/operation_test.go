@@ -57,7 +57,7 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 	}
 	claimed(t, db, func(ctx context.Context, lease store.Lease) {
 		calls, err := db.UnassignedOutbox(ctx, "dev", operationKey, 10)
-		if err != nil || len(calls) != 1 || calls[0].Gas != 120 || calls[0].Value.Int64() != 5 || *calls[0].To != (common.Address{8}) {
+		if err != nil || len(calls) != 1 || calls[0].Gas != 25_150 || calls[0].Value.Int64() != 5 || *calls[0].To != (common.Address{8}) {
 			t.Fatalf("%+v, %v", calls, err)
 		}
 		filler := store.NewID()
@@ -189,5 +189,19 @@ func TestIdempotencyKeyUnderARace(t *testing.T) {
 	}
 	if _, err := db.OperationByIdempotencyKey(ctx, "default", "none"); pactwire.KindOf(err) != pactwire.KindNotFound {
 		t.Fatal(err)
+	}
+}
+
+func TestGasLimitHasAReserve(t *testing.T) {
+	for gas, want := range map[uint64]uint64{
+		0: 25_000, 26_000: 64_000, 2_000_000: 2_500_000, 16_700_000: 16_777_216, 16_777_216: 16_777_216, 20_000_000: 20_500_000,
+	} {
+		n := store.NewOperation{Gas: gas}
+		if got := n.GasLimit(); got != want {
+			t.Errorf("%d: %d, want %d", gas, got, want)
+		}
+		if n.Options.Gas = &gas; n.GasLimit() != gas {
+			t.Errorf("%d was asked for", gas)
+		}
 	}
 }
