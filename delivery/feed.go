@@ -156,9 +156,9 @@ func (f *feed) run(ctx context.Context) {
 		f.dispatch(ctx)
 	}
 	for !f.ephemeral && ctx.Err() == nil {
-		if err := f.m.db.WithLease(ctx, "subscription/"+f.ref.ID.String(), f.lead); err != nil {
-			f.trouble(ctx, "take over the subscription", err)
-			wait(ctx, pollInterval)
+		if err := f.m.db.WithLease(ctx, store.LeaseSubscription(f.ref.ID), f.lead); err != nil {
+			f.trouble(ctx, "deliver", err)
+			wait(ctx, 100*time.Millisecond)
 		}
 	}
 	cancel()
@@ -173,6 +173,9 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 		return nil
 	}
 	if err != nil {
+		// Fenced off from the start: the epochs of leases and subscriptions disagree. Trying again at once would only keep the database busy.
+		f.trouble(ctx, "take over the subscription", err)
+		wait(ctx, pollInterval)
 		return err //nolint:wrapcheck // the store has said what it was doing
 	}
 	f.update(ctx, sub)

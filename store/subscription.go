@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -32,6 +33,9 @@ type Subscription struct {
 // JSON is kept as text, which database/sql does not scan into a json.RawMessage: it is read as bytes.
 const subscriptionColumns = `id, namespace, name, transport, convert_to(filter, 'UTF8') AS filter, convert_to(options, 'UTF8') AS options,
 	position, beyond, created, updated`
+
+// LeaseSubscription names the lease under which a subscription is delivered.
+func LeaseSubscription(id uuid.UUID) string { return "subscription/" + id.String() }
 
 // FirstEvent settles where a new subscription starts: given the highest sequence of its namespace, it returns the options to keep
 // and the position. It runs inside the transaction that makes the subscription.
@@ -134,7 +138,10 @@ func (db *DB) DeleteSubscription(ctx context.Context, namespace, idOrName string
 			return fmt.Errorf("delete the row: %w", err)
 		}
 		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return missing(errors.Join(err, sql.ErrNoRows), "subscription", idOrName, "delete the row")
+			return missing(cmp.Or(err, error(sql.ErrNoRows)), "subscription", idOrName, "delete the row")
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name = $1`, LeaseSubscription(s.ID)); err != nil {
+			return fmt.Errorf("delete the lease: %w", err)
 		}
 		return nil
 	})
