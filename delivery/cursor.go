@@ -63,8 +63,8 @@ func (c *cursor) write(ctx context.Context) error {
 	}
 	beyond := f.window.beyond()
 	f.mu.Unlock()
-	if err := f.m.db.MoveSubscription(ctx, f.ref.ID, c.epoch, position, beyond); err != nil {
-		return err //nolint:wrapcheck // the store has said what it was doing
+	if err := f.m.mover.write(ctx, store.Move{ID: f.ref.ID, Epoch: c.epoch, Position: position, Beyond: beyond}); err != nil {
+		return err
 	}
 	f.m.metrics.moves.Inc()
 	c.position, c.acks = position, acks

@@ -24,6 +24,7 @@ type Manager struct {
 	db      *store.DB
 	log     *slog.Logger
 	metrics *metrics
+	mover   *mover
 	tasks   chan func(context.Context) // run by Run
 	stopped chan struct{}              // closed when Run takes no more of them
 
@@ -37,7 +38,7 @@ type Manager struct {
 // New makes a Manager. Nothing is delivered before Run runs.
 func New(cfg Config, db *store.DB, log *slog.Logger) *Manager {
 	return &Manager{
-		db: db, log: log, metrics: newMetrics(cfg.Registerer), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
+		db: db, log: log, metrics: newMetrics(cfg.Registerer), mover: newMover(), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
 		feeds: map[uuid.UUID]*feed{}, tails: map[string]*tail{},
 	}
 }
@@ -45,6 +46,10 @@ func New(cfg Config, db *store.DB, log *slog.Logger) *Manager {
 // Run delivers until ctx ends; then it ends all sessions, writes their positions and gives their leases back. It runs once.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	var moving sync.WaitGroup
+	moving.Go(func() { m.mover.run(ctx, m.db) })
+	defer moving.Wait()
+	defer close(m.mover.quit)
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

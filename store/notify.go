@@ -118,7 +118,14 @@ func (n *Notifier) Run(ctx context.Context) error {
 			n.log.WarnContext(ctx, "notification connection", "event", int(event), "error", err)
 		}
 	})
-	defer listener.Close()
+	defer func() {
+		_ = listener.Close()
+		// The listener ends once nobody keeps it from handing over what it has received; that may take it a moment.
+		go func() {
+			for range listener.Notify { //nolint:revive // emptied
+			}
+		}()
+	}()
 	go func() {
 		// Listen blocks until the first connection stands; Close ends the wait.
 		if err := listener.Listen(channel); err != nil && ctx.Err() == nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,25 +163,51 @@ func (db *DB) ClaimSubscription(ctx context.Context, id uuid.UUID, epoch int64) 
 	return s, wrap(err, "claim subscription "+id.String())
 }
 
-// MoveSubscription keeps how far a subscription has been consumed. It fails with ErrFenced when the lease has a newer owner, and with a
-// pactwire.KindNotFound when the subscription is gone.
-func (db *DB) MoveSubscription(ctx context.Context, id uuid.UUID, epoch, position int64, beyond []int64) error {
-	move, err := db.prepared(ctx, `UPDATE subscriptions SET position = $3, beyond = $4, epoch = $2 WHERE id = $1 AND epoch <= $2`)
+// Move is how far a subscription has been consumed, as the owner of its lease knows it.
+type Move struct {
+	ID       uuid.UUID
+	Epoch    int64 // of the lease
+	Position int64
+	Beyond   []int64 // as in Subscription
+}
+
+// MoveSubscriptions keeps how far subscriptions have been consumed, in one statement, which takes part or not for each of them: it returns an error for
+// each. That is ErrFenced when the lease has a newer owner, and a pactwire.KindNotFound when the subscription is gone.
+func (db *DB) MoveSubscriptions(ctx context.Context, moves []Move) []error {
+	failed := make([]error, len(moves))
+	fail := func(err error) []error {
+		for i := range failed {
+			failed[i] = wrap(err, "move subscriptions")
+		}
+		return failed
+	}
+	n := len(moves)
+	ids, epochs, positions, beyond := make([]string, n), make([]int64, n), make([]int64, n), make([]string, n)
+	index := make(map[uuid.UUID]int, n)
+	for i := range moves {
+		m := &moves[i]
+		ids[i], epochs[i], positions[i] = m.ID.String(), m.Epoch, m.Position
+		beyond[i] = "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(m.Beyond), " ", ","), "[]") + "}"
+		index[m.ID] = i
+	}
+	move, err := db.prepared(ctx, `
+		UPDATE subscriptions s SET position = m.position, beyond = CAST(m.beyond AS bigint[]), epoch = m.epoch
+		FROM unnest(CAST($1 AS uuid[]), CAST($2 AS bigint[]), CAST($3 AS bigint[]), CAST($4 AS text[])) AS m (id, epoch, position, beyond)
+		WHERE s.id = m.id AND s.epoch <= m.epoch RETURNING s.id`)
 	if err != nil {
-		return wrap(err, "move subscription "+id.String())
+		return fail(err)
 	}
-	if beyond == nil {
-		beyond = []int64{}
+	var moved []uuid.UUID
+	if err := move.SelectContext(ctx, &moved, pq.Array(ids), pq.Array(epochs), pq.Array(positions), pq.Array(beyond)); err != nil {
+		return fail(err)
 	}
-	result, err := move.ExecContext(ctx, id, epoch, position, pq.Array(beyond))
-	if err != nil {
-		return wrap(err, "move subscription "+id.String())
+	for _, id := range moved {
+		delete(index, id)
 	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 0 {
-		return db.fencedOrGone(ctx, id)
+	for id, i := range index {
+		failed[i] = db.fencedOrGone(ctx, id)
 	}
-	return wrap(err, "move subscription "+id.String())
+	return failed
 }
 
 func (db *DB) fencedOrGone(ctx context.Context, id uuid.UUID) error {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/store"
@@ -75,23 +79,63 @@ func TestUpsertSubscriptionKeepsThePosition(t *testing.T) {
 	}
 }
 
+func move(ctx context.Context, db *store.DB, id uuid.UUID, epoch, position int64, beyond ...int64) error {
+	return db.MoveSubscriptions(ctx, []store.Move{{ID: id, Epoch: epoch, Position: position, Beyond: beyond}})[0]
+}
+
+func TestMoveSubscriptionsTogether(t *testing.T) {
+	db, ctx := openHistory(t), context.Background()
+	moves := make([]store.Move, 5)
+	for i := range moves {
+		s := newSubscription(fmt.Sprint("sub", i))
+		if err := db.CreateSubscription(ctx, s, subscriptionAt(0)); err != nil {
+			t.Fatal(err)
+		}
+		moves[i] = store.Move{ID: s.ID, Epoch: 2, Position: int64(10 + i), Beyond: []int64{20, 21, 23, 23}}
+	}
+	if _, err := db.ClaimSubscription(ctx, moves[1].ID, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.DeleteSubscription(ctx, "default", "sub3"); err != nil {
+		t.Fatal(err)
+	}
+	failed := db.MoveSubscriptions(ctx, moves)
+	for i, want := range []int64{10, 0, 12, -1, 14} {
+		s, err := db.Subscription(ctx, "default", fmt.Sprint("sub", i))
+		switch want {
+		case -1:
+			if pactwire.KindOf(failed[i]) != pactwire.KindNotFound {
+				t.Errorf("%d is gone: %v", i, failed[i])
+			}
+		case 0:
+			if !errors.Is(failed[i], store.ErrFenced) || s.Position != 0 {
+				t.Errorf("%d is fenced: %v, at %d", i, failed[i], s.Position)
+			}
+		default:
+			if err != nil || failed[i] != nil || s.Position != want || !slices.Equal(s.Beyond, []int64{20, 21, 23, 23}) {
+				t.Errorf("%d: %v, %v, %+v", i, err, failed[i], s)
+			}
+		}
+	}
+}
+
 func TestMoveSubscriptionIsFenced(t *testing.T) {
 	db, ctx := openHistory(t), context.Background()
 	s := newSubscription("sub")
 	if err := db.CreateSubscription(ctx, s, subscriptionAt(0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.MoveSubscription(ctx, s.ID, 3, 10, []int64{12, 14}); err != nil {
+	if err := move(ctx, db, s.ID, 3, 10, 12, 14); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := db.ClaimSubscription(ctx, s.ID, 4)
 	if err != nil || claimed.Position != 10 || len(claimed.Beyond) != 2 || claimed.Beyond[1] != 14 {
 		t.Fatalf("claimed %+v, %v", claimed, err)
 	}
-	if err := db.MoveSubscription(ctx, s.ID, 3, 11, nil); !errors.Is(err, store.ErrFenced) {
+	if err := move(ctx, db, s.ID, 3, 11); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("a former owner moved it: %v", err)
 	}
-	if err := db.MoveSubscription(ctx, s.ID, 4, 12, nil); err != nil {
+	if err := move(ctx, db, s.ID, 4, 12); err != nil {
 		t.Errorf("the owner could not move it: %v", err)
 	}
 	if _, err := db.ClaimSubscription(ctx, s.ID, 3); !errors.Is(err, store.ErrFenced) {
@@ -100,7 +144,7 @@ func TestMoveSubscriptionIsFenced(t *testing.T) {
 	if err := db.DeleteSubscription(ctx, "default", "sub"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.MoveSubscription(ctx, s.ID, 4, 13, nil); pactwire.KindOf(err) != pactwire.KindNotFound {
+	if err := move(ctx, db, s.ID, 4, 13); pactwire.KindOf(err) != pactwire.KindNotFound {
 		t.Errorf("moved what was deleted: %v", err)
 	}
 }
