@@ -603,6 +603,37 @@ func TestALargeMessageGoesInChunks(t *testing.T) {
 	}
 }
 
+func TestManyMessagesThatAreNotSmallTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	p := &party{world: w, url: pgtest.New(t), account: 1, namespace: "alice"}
+	p.start(t)
+	w.chain.SetAutomine(false)
+	values := make([]json.RawMessage, maxValues)
+	for i := range values {
+		values[i] = json.RawMessage(`0`)
+	}
+	topics := make([]string, maxTopics)
+	for i := range topics {
+		topics[i] = strings.Repeat("t", 64)
+	}
+	const count = 60 // 3 MB as one payload
+	for range count {
+		if _, err := p.BroadcastMessage(limited(t), MessageInput{Topics: topics, Data: values}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.chain.SetAutomine(true)
+	w.chain.Mine(1)
+	p.settled(t, count)
+	for id, outcomes := range p.outcomes(t) {
+		if !slices.Equal(outcomes, []string{store.EventMessageConfirmed}) {
+			t.Errorf("message %s: %v", id, outcomes)
+		}
+	}
+}
+
 func TestMessagesThatAreNoneAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pactwire/pactwire/contract"
+	"github.com/pactwire/pactwire/sharedstorage"
 	"github.com/pactwire/pactwire/store"
 )
 
@@ -71,7 +72,7 @@ func encodePayload(id uuid.UUID, network, author string, messages []store.Messag
 		return nil, nil, fmt.Errorf("encode batch %s: %w", id, err)
 	}
 	if len(canonical) > maxPayload {
-		return nil, nil, fmt.Errorf("encode batch %s: %d bytes, at most %d", id, len(canonical), maxPayload)
+		return nil, nil, fmt.Errorf("%w: %d bytes, at most %d", sharedstorage.ErrTooLarge, len(canonical), maxPayload)
 	}
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -50,17 +50,16 @@ func (n *Network) send(ctx context.Context, lease store.Lease, messages []store.
 	}
 	id := store.NewID()
 	packed, hash, err := encodePayload(id, n.cfg.NetworkName, n.author, messages, data)
-	if err != nil {
-		return err
+	var placement sharedstorage.Placement
+	if err == nil {
+		placement, err = n.storage.Put(ctx, id, packed)
 	}
-	placement, err := n.storage.Put(ctx, id, packed)
-	if errors.Is(err, sharedstorage.ErrTooLarge) && len(messages) > 1 {
-		return n.send(ctx, lease, messages[:1], data)
-	}
-	if errors.Is(err, sharedstorage.ErrTooLarge) {
+	switch {
+	case errors.Is(err, sharedstorage.ErrTooLarge) && len(messages) > 1:
+		return n.send(ctx, lease, messages[:len(messages)/2], data) // the others stay for the next batch
+	case errors.Is(err, sharedstorage.ErrTooLarge):
 		return n.reject(ctx, lease, ids, err.Error())
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("store the payload of batch %s: %w", id, err)
 	}
 	batch := &store.Batch{Namespace: n.cfg.Namespace, ID: id, Author: n.author, Hash: hash, Location: placement.Location}

@@ -27,7 +27,7 @@ import (
 const (
 	theChain     = "dev"
 	theNetwork   = "consortium"
-	longestWait  = 15 * time.Second
+	longestWait  = 60 * time.Second
 	deployerName = "deployer"
 )
 
@@ -170,7 +170,7 @@ func eventually(t testing.TB, what string, check func() (bool, error)) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not come true in %s; last error: %v", what, longestWait, err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond)
 	}
 }
 

@@ -39,13 +39,14 @@ func (db *DB) ReadyMessages(ctx context.Context, namespace string, maxCount int,
 	if len(messages) == 0 {
 		return nil, nil, nil
 	}
+	// A value travels with its id and hash, so that many small ones are not small together.
 	var sizes []struct {
 		Message uuid.UUID `db:"message"`
 		Size    int64     `db:"size"`
 	}
 	ids := messageIDs(messages)
 	err = db.db.SelectContext(ctx, &sizes, `
-		SELECT message, sum(octet_length(value)) AS size FROM data WHERE namespace = $1 AND message = ANY($2) GROUP BY message`,
+		SELECT message, sum(octet_length(value) + 160) AS size FROM data WHERE namespace = $1 AND message = ANY($2) GROUP BY message`,
 		namespace, pq.Array(ids))
 	if err != nil {
 		return nil, nil, wrap(err, doing)

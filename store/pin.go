@@ -90,6 +90,16 @@ func movePins(ctx context.Context, tx *sqlx.Tx, lease Lease, namespace string, p
 	return n == 1, nil
 }
 
+// pinsApplied tells whether the namespace's position has reached the given one.
+func pinsApplied(ctx context.Context, tx *sqlx.Tx, namespace string, position int64) (bool, error) {
+	var applied bool
+	err := tx.GetContext(ctx, &applied, `SELECT EXISTS (SELECT 1 FROM pin_cursors WHERE namespace = $1 AND position >= $2)`, namespace, position)
+	if err != nil {
+		return false, fmt.Errorf("read the position: %w", err)
+	}
+	return applied, nil
+}
+
 // RefusedPin is a batch that was pinned but not applied, and why.
 type RefusedPin struct {
 	Namespace   string    `db:"namespace"`

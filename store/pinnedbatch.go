@@ -34,32 +34,31 @@ type PinnedMessage struct {
 func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBatch) (refused string, err error) {
 	namespace := b.Batch.Namespace
 	err = db.inTx(ctx, "apply batch "+b.Batch.ID.String(), func(tx *sqlx.Tx) error {
-		if fresh, err := movePins(ctx, tx, lease, namespace, pin.Position); err != nil || !fresh {
+		if applied, err := pinsApplied(ctx, tx, namespace, pin.Position); err != nil || applied {
 			return err
 		}
-		if there, err := pinIsThere(ctx, tx, pin); err != nil || !there {
-			return err
+		var events []Event
+		fresh, err := pinIsFresh(ctx, tx, pin, &b.Batch)
+		if err == nil && fresh {
+			refused, err = b.refusal(ctx, tx)
 		}
-		// After a reorganisation the chain brings the same transaction again, in another block: it is applied already.
-		var again bool
-		err := tx.GetContext(ctx, &again, `
-			SELECT EXISTS (SELECT 1 FROM batches WHERE namespace = $1 AND id = $2 AND author = $3 AND pin_tx = $4)`,
-			namespace, b.Batch.ID, b.Batch.Author, pin.TxHash)
-		if err != nil || again {
-			return wrap(err, "look for the transaction")
+		if err == nil && fresh && refused == "" {
+			if err = b.adopt(ctx, tx); err == nil {
+				events, err = b.decide(ctx, tx, pin)
+			}
 		}
-		if refused, err = b.refusal(ctx, tx); err != nil {
-			return err
-		}
-		if refused != "" {
-			return refusePin(ctx, tx, namespace, pin, &b.Batch, refused)
-		}
-		if err := b.adopt(ctx, tx); err != nil {
-			return err
-		}
-		events, err := b.decide(ctx, tx, pin)
 		if err != nil {
 			return err
+		}
+		// The lease comes after the work: it cannot be renewed while a transaction has looked at it.
+		moved, err := movePins(ctx, tx, lease, namespace, pin.Position)
+		switch {
+		case err != nil:
+			return err
+		case !moved:
+			return ErrFenced // somebody else has applied it meanwhile
+		case refused != "":
+			return refusePin(ctx, tx, namespace, pin, &b.Batch, refused)
 		}
 		return appendHistory(ctx, tx, events)
 	})
@@ -67,6 +66,21 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 		db.Notify(TopicHistory(namespace), TopicMessages(namespace))
 	}
 	return refused, err
+}
+
+// pinIsFresh tells whether the log is still recorded and its batch not yet applied. After a reorganisation the chain brings the same transaction again, in
+// another block.
+func pinIsFresh(ctx context.Context, tx *sqlx.Tx, pin *Pin, b *Batch) (bool, error) {
+	if there, err := pinIsThere(ctx, tx, pin); err != nil || !there {
+		return false, err
+	}
+	var again bool
+	err := tx.GetContext(ctx, &again, `SELECT EXISTS (SELECT 1 FROM batches WHERE namespace = $1 AND id = $2 AND author = $3 AND pin_tx = $4)`,
+		b.Namespace, b.ID, b.Author, pin.TxHash)
+	if err != nil {
+		return false, fmt.Errorf("look for the transaction: %w", err)
+	}
+	return !again, nil
 }
 
 // refusal tells why the batch as a whole cannot be applied at this place of the order; empty when it can.
@@ -238,16 +252,17 @@ func confirmInterface(ctx context.Context, tx *sqlx.Tx, i *Interface) (string, e
 	var taken []Interface
 	err := tx.SelectContext(ctx, &taken, `
 		SELECT `+interfaceColumns+` FROM interfaces
-		WHERE namespace = $1 AND state = 'confirmed' AND (id = $2 OR (name = $3 AND version = $4)) FOR UPDATE`,
+		WHERE namespace = $1 AND state = 'confirmed' AND (id = $2 OR (name = $3 AND version = $4))
+		ORDER BY id = $2 FOR UPDATE`,
 		i.Namespace, i.ID, i.Name, i.Version)
 	if err != nil {
 		return "", fmt.Errorf("look for the interface's name: %w", err)
 	}
-	for _, other := range taken {
-		if other.ID == i.ID {
-			return fmt.Sprintf("the interface id %s is taken", i.ID), nil
+	if len(taken) > 0 {
+		if other := &taken[0]; other.ID != i.ID {
+			return fmt.Sprintf("version %q of interface %q was broadcast before, by %s", i.Version, i.Name, other.Author), nil
 		}
-		return fmt.Sprintf("version %q of interface %q was broadcast before, by %s", i.Version, i.Name, other.Author), nil
+		return fmt.Sprintf("the interface id %s is taken", i.ID), nil
 	}
 	// A copy of this member's own that was not confirmed in time has lost the name.
 	_, err = tx.ExecContext(ctx, `
