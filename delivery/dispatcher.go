@@ -199,10 +199,12 @@ func (f *feed) body(ctx context.Context, t turn, e *store.Event) (string, error)
 	for {
 		data, err := f.m.db.MessageData(ctx, e.Namespace, e.Reference)
 		if err == nil {
-			var body string
-			if body, err = withValues(e.Body, data); err == nil {
-				return body, nil
+			body, err := withValues(e.Body, data)
+			if err != nil { // it will not become better: the event goes as it is rather than stopping all that follow
+				f.m.log.ErrorContext(ctx, "put the data into a message", "subscription", f.ref.ID, "event", e.ID, "error", err)
+				return e.Body, nil
 			}
+			return body, nil
 		}
 		f.trouble(ctx, "read the data of message "+e.Reference.String(), err)
 		wait(ctx, pollInterval)

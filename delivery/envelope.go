@@ -102,6 +102,9 @@ func withValues(body string, data []store.Data) (string, error) {
 	if err := json.Unmarshal([]byte(body), &message); err != nil {
 		return "", fmt.Errorf("decode the message: %w", err)
 	}
+	if len(message["data"]) == 0 {
+		return body, nil
+	}
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(message["data"], &items); err != nil {
 		return "", fmt.Errorf("decode the message's data: %w", err)

@@ -67,6 +67,9 @@ func TestWithValues(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("got %s, %v", got, err)
 	}
+	if got, err := withValues(`{"header":{}}`, nil); err != nil || got != `{"header":{}}` {
+		t.Errorf("without data: %s, %v", got, err)
+	}
 }
 
 func TestOptions(t *testing.T) {

@@ -2,8 +2,10 @@ package ws_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -313,5 +315,32 @@ func TestSameEventInTwoSubscriptionsOfOneConnection(t *testing.T) {
 	c.send(`{"type":"ack","id":%q,"subscription":{"namespace":"default","name":"a"}}`, a.ID)
 	if f := c.expect(2)[0]; f.Subscription.Name != "a" {
 		t.Errorf("a was acknowledged, %s went on", f.Subscription.Name)
+	}
+}
+
+func TestWithDataPutsTheValuesIntoTheMessage(t *testing.T) {
+	url := pgtest.New(t)
+	n := newNode(t, url)
+	n.subscribe("with", "", `{"firstEvent":"oldest","withData":true}`)
+	n.subscribe("without", "", `{"firstEvent":"oldest"}`)
+	raw, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	message, data := store.NewID(), store.NewID()
+	_, err = raw.ExecContext(context.Background(), `INSERT INTO data (namespace, message, position, id, hash, value, created) VALUES ('default', $1, 0, $2, 'x', '{"n":1}', now())`,
+		message, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.appendEvents([]store.Event{{
+		Namespace: "default", Type: store.EventMessageConfirmed, Reference: message, BodyKey: store.BodyMessage,
+		Body: `{"header":{"id":"` + message.String() + `"},"data":[{"id":"` + data.String() + `","hash":"aa"}]}`,
+	}})
+	for name, want := range map[string]bool{"with": true, "without": false} {
+		if f := n.dial("/ws?namespace=default&name=" + name).expect(1)[0]; strings.Contains(f.raw, `"value":{"n":1}`) != want {
+			t.Errorf("%s: %s", name, f.raw)
+		}
 	}
 }
