@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pactwire/pactwire/contracts"
+)
+
+const clients = 64
+
+// load has the clients send the same request b.N times in all, and fails on any answer but 200, 202 and 304.
+func load(b *testing.B, clients int, url, body string, header http.Header) {
+	b.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var sending sync.WaitGroup
+	b.ResetTimer()
+	for range clients {
+		sending.Go(func() {
+			for left.Add(-1) >= 0 {
+				method := http.MethodGet
+				if body != "" {
+					method = http.MethodPost
+				}
+				r, err := http.NewRequest(method, url, strings.NewReader(body))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				r.Header = header
+				response, err := client.Do(r)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				answer, err := io.ReadAll(response.Body)
+				response.Body.Close()
+				// A node's refusal is an answer with 200 too.
+				if err != nil || response.StatusCode >= 400 || bytes.HasPrefix(answer, []byte(`{"jsonrpc":"2.0","id":1,"error"`)) {
+					b.Errorf("%s answered %d: %.200s %v", url, response.StatusCode, answer, err)
+					return
+				}
+			}
+		})
+	}
+	sending.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+// BenchmarkQuery compares a query through the service with the same call sent to the same node directly over HTTP.
+func BenchmarkQuery(b *testing.B) {
+	s := start(b)
+	address := s.chain.Deploy(b, contracts.SimpleStorage()).Hex()
+	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
+	s.createAPI(b, "simple", *iface.ID, &address)
+	js := http.Header{"Content-Type": {"application/json"}}
+	direct := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"%s","data":"0x6d4ce63c"},"latest"]}`, address)
+	for _, n := range []int{1, clients} {
+		b.Run(fmt.Sprintf("node/%d", n), func(b *testing.B) { load(b, n, s.chain.HTTPURL(), direct, js) })
+		b.Run(fmt.Sprintf("service/%d", n), func(b *testing.B) {
+			load(b, n, s.url+"/api/v1/namespaces/default/apis/simple/query/get", `{}`, js)
+		})
+	}
+}
+
+// BenchmarkInvoke measures invokes of one key that are accepted and confirmed.
+func BenchmarkInvoke(b *testing.B) {
+	s := start(b)
+	address := s.chain.Deploy(b, contracts.SimpleStorage()).Hex()
+	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
+	s.createAPI(b, "simple", *iface.ID, &address)
+	js := http.Header{"Content-Type": {"application/json"}}
+	for _, n := range []int{1, clients} {
+		b.Run(fmt.Sprintf("confirmed/%d", n), func(b *testing.B) {
+			load(b, n, s.url+"/api/v1/namespaces/default/apis/simple/invoke/set?confirm=true", `{"input":{"newValue":1}}`, js)
+		})
+		b.Run(fmt.Sprintf("accepted/%d", n), func(b *testing.B) {
+			load(b, n, s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":1}}`, js)
+		})
+	}
+}
+
+// BenchmarkDocument measures the OpenAPI document of a contract API: from the cache, and when the caller has it already.
+func BenchmarkDocument(b *testing.B) {
+	s := start(b)
+	iface := s.broadcast(b, "zoo", "1", contracts.Zoo().ABI)
+	s.createAPI(b, "zoo", *iface.ID, nil)
+	url := s.url + "/api/v1/namespaces/default/apis/zoo/api/swagger.json"
+	r, err := http.Get(url)
+	must(b, err)
+	r.Body.Close()
+	b.Run("cached", func(b *testing.B) { load(b, clients, url, "", http.Header{}) })
+	b.Run("notmodified", func(b *testing.B) { load(b, clients, url, "", http.Header{"If-None-Match": {r.Header.Get("ETag")}}) })
+}
