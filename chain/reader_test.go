@@ -208,9 +208,9 @@ func TestReorganisationBeforeRecordingLeavesNoTrace(t *testing.T) {
 	r.chain.ReorgDropping(t, 2)
 	r.set(address, 2)
 	r.chain.Mine(2)
-	events := r.history(1)
+	r.history(1)
 	r.reached(r.chain.Head() - 2)
-	if events = r.history(1); len(events) != 1 || string(bodyOf(t, events[0]).Output["value"]) != `"2"` {
+	if events := r.history(1); len(events) != 1 || string(bodyOf(t, events[0]).Output["value"]) != `"2"` {
 		t.Errorf("%d events, the first one %s", len(events), events[0].Body)
 	}
 	r.consistent(l)

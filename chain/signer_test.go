@@ -62,6 +62,7 @@ func TestSignersSignAndKeepTheirKeys(t *testing.T) {
 			t.Fatalf("an unknown key: %v", err)
 		}
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			//lint:ignore SA1019 the raw number is how the printer would show it
 			if out := fmt.Sprintf(verb, s); strings.Contains(out, secret) || strings.Contains(out, key.D.String()) {
 				t.Fatalf("%s shows the key", verb)
 			}

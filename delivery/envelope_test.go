@@ -21,33 +21,41 @@ func TestAppendEvent(t *testing.T) {
 		want  string
 	}{
 		{
-			"blockchain event", store.Event{
+			"blockchain event",
+			store.Event{
 				Namespace: "default", Sequence: 7, ID: id, Type: store.EventBlockchainReceived, Reference: id, Transaction: &id, Topic: "a\"ü\x00", Created: created,
 				BodyKey: store.BodyBlockchainEvent, Body: `{"name":"Changed"}`,
-			}, sub,
+			},
+			sub,
 			`{"id":"00000000-0000-7000-8000-000000000001","sequence":7,"type":"blockchain_event_received","namespace":"default",` +
 				`"reference":"00000000-0000-7000-8000-000000000001","tx":"00000000-0000-7000-8000-000000000001","topic":"a\"ü\u0000",` +
 				`"created":"2026-01-02T02:04:05.000000Z","subscription":{"id":"00000000-0000-7000-8000-000000000001","namespace":"default","name":"sub"},` +
 				`"blockchainevent":{"sequence":7,"name":"Changed"}}`,
 		},
 		{
-			"removed", store.Event{
+			"removed",
+			store.Event{
 				Namespace: "default", Sequence: 8, ID: id, Type: store.EventBlockchainRemoved, Reference: id, Created: created,
 				BodyKey: store.BodyBlockchainEvent, Body: `{"name":"Changed"}`,
-			}, nil,
+			},
+			nil,
 			`{"id":"00000000-0000-7000-8000-000000000001","sequence":8,"type":"blockchain_event_removed","namespace":"default",` +
 				`"reference":"00000000-0000-7000-8000-000000000001","created":"2026-01-02T02:04:05.000000Z","blockchainevent":{"name":"Changed"}}`,
 		},
 		{
-			"no body", store.Event{Namespace: "default", Sequence: 9, ID: id, Type: "x", Reference: id, Created: created}, nil,
+			"no body",
+			store.Event{Namespace: "default", Sequence: 9, ID: id, Type: "x", Reference: id, Created: created},
+			nil,
 			`{"id":"00000000-0000-7000-8000-000000000001","sequence":9,"type":"x","namespace":"default",` +
 				`"reference":"00000000-0000-7000-8000-000000000001","created":"2026-01-02T02:04:05.000000Z"}`,
 		},
 		{
-			"empty body", store.Event{
+			"empty body",
+			store.Event{
 				Namespace: "default", Sequence: 9, ID: id, Type: store.EventBlockchainReceived, Reference: id, Created: created,
 				BodyKey: store.BodyBlockchainEvent, Body: `{}`,
-			}, nil,
+			},
+			nil,
 			`{"id":"00000000-0000-7000-8000-000000000001","sequence":9,"type":"blockchain_event_received","namespace":"default",` +
 				`"reference":"00000000-0000-7000-8000-000000000001","created":"2026-01-02T02:04:05.000000Z","blockchainevent":{"sequence":9}}`,
 		},

@@ -96,13 +96,6 @@ func (t *tail) begin(head int64) {
 	t.grown = make(chan struct{})
 }
 
-// currentHead is the highest sequence known here.
-func (t *tail) currentHead() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.head
-}
-
 // run follows the history until ctx ends. It is woken, and polls.
 func (t *tail) run(ctx context.Context, db *store.DB, log *slog.Logger) {
 	wake := db.Subscribe(store.TopicHistory(t.namespace))

@@ -57,8 +57,8 @@ func ethConfig(persistent bool) (*ethconfig.Config, error) {
 	cfg.StateScheme = "hash"
 	cfg.NoPruning = true
 	cfg.SnapshotCache = 0
-	cfg.TxLookupLimit, cfg.TransactionHistory = 0, 0 // receipts of every transaction, for ever
-	cfg.LogNoHistory = true                          // the index lags behind the head; the blocks' own filters are exact
+	cfg.TransactionHistory = 0 // receipts of every transaction, for ever
+	cfg.LogNoHistory = true    // the index lags behind the head; the blocks' own filters are exact
 	cfg.LogQueryLimit = 10_000
 	cfg.DatabaseCache, cfg.DatabaseHandles = 64, 256
 	cfg.TrieCleanCache, cfg.TrieDirtyCache = 32, 32

@@ -83,7 +83,10 @@ func TestWithoutItsDatabaseTheServiceSaysSoAndGoesOnAfterwards(t *testing.T) {
 
 	must(t, server.Stop(context.Background()))
 	for _, request := range [][3]string{
-		{"POST", "/apis/simple/query/get", `{}`}, {"POST", "/apis/simple/invoke/set", `{"input":{"newValue":2}}`}, {"GET", "/events", ``}, {"GET", "/status", ``},
+		{"POST", "/apis/simple/query/get", `{}`},
+		{"POST", "/apis/simple/invoke/set", `{"input":{"newValue":2}}`},
+		{"GET", "/events", ``},
+		{"GET", "/status", ``},
 		{"POST", "/subscriptions", `{"name":"x"}`},
 	} {
 		status, problem := s.raw(t, request[0], "/api/v1/namespaces/default"+request[1], "application/json", request[2])
