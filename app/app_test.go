@@ -189,7 +189,7 @@ func TestServeWaitsForDatabaseSchemaChainAndPinContract(t *testing.T) {
 	}
 	address := hole.Addr().String()
 	_ = hole.Close()
-	s := serve(t, chain, map[string]string{"database-url": database, "rpc-url": "http://" + address, "pin-contract": pinContractOf(chain).Hex()})
+	s := serve(t, chain, map[string]string{"database-url": database, "migrate": "false", "rpc-url": "http://" + address, "pin-contract": pinContractOf(chain).Hex()})
 	ready := func(want string) func() bool {
 		return func() bool {
 			if status, body := s.do(t, http.MethodGet, "/livez", "", ""); status != http.StatusOK || body != "ok\n" {

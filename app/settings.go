@@ -37,7 +37,7 @@ func settings() []setting {
 		{"drain-timeout", both, "5s", "longest time that requests under way may take when the service stops: `duration`", func(c *Config) value { return duration(&c.DrainTimeout) }, nil},
 		{"log-level", both, "info", "`debug`, info, warn or error", func(c *Config) value { return level(&c.LogLevel) }, nil},
 		{"log-format", both, "text", "`text` or json", func(c *Config) value { return choice(&c.LogFormat, "text", "json") }, nil},
-		{"migrate", ModeServe, "false", "bring the database's schema up to date at the start", func(c *Config) value { return boolean(&c.Migrate) }, nil},
+		{"migrate", ModeServe, "true", "bring the database's schema up to date at the start; --migrate=false leaves that to pactwire migrate", func(c *Config) value { return boolean(&c.Migrate) }, nil},
 		{"insecure", both, "false", "listen beyond loopback although nobody has to authenticate", func(c *Config) value { return boolean(&c.Insecure) }, nil},
 		{"trusted-proxies", both, "", "`networks` whose X-Forwarded headers are believed, such as 10.0.0.0/8", func(c *Config) value { return prefixes(&c.TrustedProxies) }, nil},
 		{"auth.users-file", both, "", "`file` with users: name:bcrypt hash[:role[:namespaces]]", func(c *Config) value { return text(&c.Auth.UsersFile) }, nil},
@@ -76,8 +76,8 @@ func AddFlags(flags *pflag.FlagSet, mode Mode) {
 			continue
 		}
 		usage := s.usage + " (" + s.env() + ")"
-		if s.def == "false" {
-			flags.Bool(s.flag(), false, usage)
+		if s.def == "false" || s.def == "true" {
+			flags.Bool(s.flag(), s.def == "true", usage)
 			continue
 		}
 		flags.String(s.flag(), s.def, usage)
