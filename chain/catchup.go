@@ -229,6 +229,7 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 				return
 			}
 			from, foreign, failed = hi+1, 0, 0
+			size = r.sizer.next() // one refusal says little about the rest of a long range
 			wait.reset()
 			continue
 		}

@@ -14,7 +14,7 @@ type rangeSizer struct {
 }
 
 // calmBeforeMore is how many answers it takes before a range is tried again that was refused once: a busy node may refuse what it serves at other times.
-const calmBeforeMore = 500
+const calmBeforeMore = 50
 
 func newRangeSizer(first, largest int64, aim int) *rangeSizer {
 	return &rangeSizer{size: min(first, largest), ceiling: largest, largest: largest, aim: aim}
