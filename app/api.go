@@ -29,7 +29,7 @@ func (s *service) newAPI(namespaces []handlers.Namespace, deliveries *delivery.M
 	}
 	writeError := func(w http.ResponseWriter, r *http.Request, err error) { handlers.WriteError(s.log, w, r, err) }
 	s.mu.Lock()
-	s.sockets = ws.New(ws.Config{WriteError: writeError, Registerer: s.registry}, s.db, deliveries, s.log)
+	s.sockets = ws.New(ws.Config{WriteError: writeError, Registerer: s.registry}, deliveries, s.log)
 	s.mu.Unlock()
 	e.GET("/ws", s.serveSocket(server, func(c echo.Context) string { return c.QueryParam("namespace") }))
 	e.GET("/api/v1/namespaces/:ns/ws", s.serveSocket(server, func(c echo.Context) string { return c.Param("ns") }))

@@ -86,6 +86,12 @@ func (m *Manager) start(ctx context.Context, task func(context.Context)) error {
 	}
 }
 
+// CheckNamespace returns a pactwire.KindNotFound for a namespace that does not exist.
+func (m *Manager) CheckNamespace(ctx context.Context, namespace string) error {
+	_, err := m.db.HeadSequence(ctx, namespace)
+	return err //nolint:wrapcheck // the store has said what it was doing
+}
+
 // StartRequest describes a session.
 type StartRequest struct {
 	Namespace string

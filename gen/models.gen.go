@@ -709,7 +709,7 @@ type SubscriptionFilter struct {
 	// Topic Regular expression on the event's topic
 	Topic *string `json:"topic,omitempty"`
 
-	// Topics Old spelling of message.topics
+	// Topics Old spelling of topic
 	Topics      *string            `json:"topics,omitempty"`
 	Transaction *TransactionFilter `json:"transaction,omitempty"`
 }

@@ -65,7 +65,7 @@ func newNode(t testing.TB, url string) *node {
 		}
 	}
 	n := &node{t: t, db: db, manager: delivery.New(delivery.Config{}, db, logger())}
-	n.server = ws.New(ws.Config{WriteError: writeError, Origins: []string{"https://app.example"}}, db, n.manager, logger())
+	n.server = ws.New(ws.Config{WriteError: writeError, Origins: []string{"https://app.example"}}, n.manager, logger())
 	mux := http.NewServeMux()
 	mux.Handle("/ws", n.server.Handler())
 	mux.HandleFunc("/api/v1/namespaces/{ns}/ws", func(w http.ResponseWriter, r *http.Request) { n.server.ServeNamespace(w, r, r.PathValue("ns")) })

@@ -13,7 +13,6 @@ import (
 
 	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/delivery"
-	"github.com/pactwire/pactwire/store"
 )
 
 // Config configures a Server.
@@ -27,7 +26,6 @@ type Config struct {
 // Server serves WebSocket connections.
 type Server struct {
 	cfg      Config
-	db       *store.DB
 	manager  *delivery.Manager
 	log      *slog.Logger
 	upgrader websocket.Upgrader
@@ -40,8 +38,8 @@ type Server struct {
 }
 
 // New makes a Server.
-func New(cfg Config, db *store.DB, manager *delivery.Manager, log *slog.Logger) *Server {
-	s := &Server{cfg: cfg, db: db, manager: manager, log: log, conns: map[*conn]struct{}{}}
+func New(cfg Config, manager *delivery.Manager, log *slog.Logger) *Server {
+	s := &Server{cfg: cfg, manager: manager, log: log, conns: map[*conn]struct{}{}}
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: 10 * time.Second, ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
 		CheckOrigin: func(r *http.Request) bool { return allowed(r, cfg.Origins) },
@@ -75,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) ServeNamespace(w http.ResponseWriter, r *http.Request, namespace string) {
 	request, starts, err := parseQuery(r.URL.Query(), namespace)
 	if err == nil && request.Namespace != "" {
-		_, err = s.db.HeadSequence(r.Context(), request.Namespace) // unknown: 404
+		err = s.manager.CheckNamespace(r.Context(), request.Namespace)
 	}
 	var prepared *delivery.Prepared
 	if err == nil && starts {

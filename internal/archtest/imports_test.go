@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"sharedstorage": {},
 	"store":         {"contract"},
 	"webhook":       {"delivery", "gen"},
-	"ws":            {"auth", "delivery", "gen", "store"},
+	"ws":            {"auth", "delivery", "gen"},
 }
 
 // purely are packages that do no I/O and so import none of these.
