@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/pactwire/pactwire/contract"
@@ -55,7 +56,7 @@ func Build(s Subject) ([]byte, error) {
 	for i, e := range compiled.Events() {
 		b.event(e, lists[i], creates[i])
 	}
-	return appendJSON(make([]byte, 0, 16<<10), b.document()), nil
+	return appendJSON(make([]byte, 0, 16<<10+len(compiled.Methods())*4<<10), b.document()), nil
 }
 
 // builder collects the parts of one document.
@@ -123,7 +124,7 @@ func (b *builder) info() ordered {
 }
 
 // ref refers to a schema that the service's document or sharedSchemas has, and takes it into this document with all that it needs.
-func (b *builder) ref(name string) object {
+func (b *builder) ref(name string) json.RawMessage {
 	if _, have := b.schemas[name]; !have {
 		if shared, ok := sharedSchemas[name]; ok {
 			b.schemas[name] = shared
@@ -139,33 +140,33 @@ func (b *builder) ref(name string) object {
 }
 
 // operation describes what all operations have; body is nil for one without a request body.
-func operation(tag, id, summary, description string, parameters []any, body, good object) ordered {
-	o := ordered{
-		{"tags", []any{tag}},
-		{"operationId", id},
-		{"summary", summary},
-		{"description", description},
-	}
+func operation(tag, id, summary, description string, parameters []any, body, good ordered) ordered {
+	o := make(ordered, 0, 7)
+	o = append(o, member{"tags", []string{tag}}, member{"operationId", id}, member{"summary", summary}, member{"description", description})
 	if parameters != nil {
 		o = append(o, member{"parameters", parameters})
 	}
 	if body != nil {
-		o = append(o, member{"requestBody", object{"required": true, "content": object{"application/json": body}}})
+		o = append(o, member{"requestBody", ordered{{"required", true}, {"content", ordered{{"application/json", body}}}}})
 	}
-	good["4XX"] = object{"$ref": "#/components/responses/Error"}
-	good["default"] = object{"$ref": "#/components/responses/Error"}
-	return append(o, member{"responses", good})
+	return append(o, member{"responses", append(good, member{"4XX", errorAnswer}, member{"default", errorAnswer})})
 }
 
-func answer(description string, schema object) object {
-	return object{"description": description, "content": object{"application/json": object{"schema": schema}}}
+// errorAnswer is the answer to every request that fails.
+var errorAnswer = json.RawMessage(`{"$ref":"#/components/responses/Error"}`)
+
+func answer(description string, schema any) ordered {
+	return ordered{{"description", description}, {"content", ordered{{"application/json", ordered{{"schema", schema}}}}}}
 }
 
 func described(kind, description string) object {
 	return object{"type": kind, "description": description}
 }
 
-func ref(schema string) object { return object{"$ref": "#/components/schemas/" + schema} }
+// ref refers to a schema of the document; its name needs no escaping.
+func ref(schema string) json.RawMessage {
+	return json.RawMessage(`{"$ref":"#/components/schemas/` + schema + `"}`)
+}
 
 // inputNames are the names of parameters in an input object.
 func inputNames(params []contract.Param) []string {

@@ -37,9 +37,23 @@ func appendJSON(dst []byte, v any) []byte {
 		}
 		return append(dst, '}')
 	case []any:
-		return appendList(dst, v)
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSON(dst, item)
+		}
+		return append(dst, ']')
 	case []string:
-		return appendList(dst, v)
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendText(dst, item)
+		}
+		return append(dst, ']')
 	case bool:
 		return strconv.AppendBool(dst, v)
 	case int:
@@ -72,17 +86,6 @@ func appendObject(dst []byte, v object) []byte {
 		dst = appendJSON(dst, v[key])
 	}
 	return append(dst, '}')
-}
-
-func appendList[T any](dst []byte, items []T) []byte {
-	dst = append(dst, '[')
-	for i, item := range items {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendJSON(dst, item)
-	}
-	return append(dst, ']')
 }
 
 func appendText(dst []byte, s string) []byte {

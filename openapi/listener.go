@@ -12,13 +12,13 @@ func (b *builder) event(e *contract.CompiledEvent, list, create string) {
 	}
 	b.parameters["Limit"], b.parameters["After"], b.headers["NextAfter"] = b.pool.limit, b.pool.after, b.pool.nextAfter
 	page := answer("The listeners, newest first", object{"type": "array", "items": listener})
-	page["headers"] = object{"X-Next-After": object{"$ref": "#/components/headers/NextAfter"}}
+	page = append(page, member{"headers", object{"X-Next-After": object{"$ref": "#/components/headers/NextAfter"}}})
 	b.paths = append(b.paths, member{"/listeners/" + path, ordered{
 		{"get", operation("listeners", list, "List listeners of "+path, about,
 			[]any{object{"$ref": "#/components/parameters/Limit"}, object{"$ref": "#/components/parameters/After"}}, nil,
-			object{"200": page})},
+			ordered{{"200", page}})},
 		{"post", operation("listeners", create, "Listen to "+path, about, nil,
-			object{"schema": b.ref(request), "example": object{"options": object{"firstEvent": "oldest"}}},
-			object{"200": answer("The listener", listener)})},
+			ordered{{"schema", b.ref(request)}, {"example", object{"options": object{"firstEvent": "oldest"}}}},
+			ordered{{"200", answer("The listener", listener)}})},
 	}})
 }

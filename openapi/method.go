@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"maps"
 
 	"github.com/pactwire/pactwire/contract"
@@ -23,6 +24,18 @@ var (
 	}}
 	invokeOption = object{"nonce": integerText("Nonce of the transaction; given by the service when absent")}
 	valueOption  = object{"value": integerText("Native currency to send along, in wei")}
+)
+
+// What is the same in all requests is encoded once.
+var (
+	confirmParameter = json.RawMessage(appendJSON(nil, ordered{
+		{"name", "confirm"}, {"in", "query"}, {"description", "Wait for the outcome"}, {"schema", ordered{{"type", "boolean"}}},
+	}))
+	caller         = json.RawMessage(appendJSON(nil, described("string", "Address that calls")))
+	signer         = json.RawMessage(appendJSON(nil, described("string", "Address that signs")))
+	idempotencyKey = member{"idempotencyKey", json.RawMessage(appendJSON(nil, ordered{
+		{"type", "string"}, {"maxLength", 256}, {"description", "A repeat with the same key and body does nothing more"},
+	}))}
 )
 
 // options describes the options of a request: those that all have, and more.
@@ -60,9 +73,9 @@ func (b *builder) method(m *contract.CompiledMethod, query, invoke string) {
 		kind = "PayableQueryOptions"
 	}
 	request := b.components.unique(query + "_request")
-	b.schemas[request] = b.request(m, in, kind, described("string", "Address that calls"))
+	b.schemas[request] = b.request(m, in, kind, caller)
 	b.paths = append(b.paths, member{"/query/" + path, ordered{{"post", operation("query", query, "Query "+path, about, nil,
-		body(request, example), object{"200": answer("What the method returned", ref(out))})}}})
+		body(request, example), ordered{{"200", answer("What the method returned", ref(out))}})}}})
 	if invoke == "" {
 		return
 	}
@@ -71,19 +84,16 @@ func (b *builder) method(m *contract.CompiledMethod, query, invoke string) {
 		kind = "PayableInvokeOptions"
 	}
 	request = b.components.unique(invoke + "_request")
-	b.schemas[request] = b.request(m, in, kind, described("string", "Address that signs"), member{"idempotencyKey", object{
-		"type": "string", "maxLength": 256, "description": "A repeat with the same key and body does nothing more",
-	}})
-	confirm := object{"name": "confirm", "in": "query", "description": "Wait for the outcome", "schema": object{"type": "boolean"}}
-	b.paths = append(b.paths, member{"/invoke/" + path, ordered{{"post", operation("invoke", invoke, "Invoke "+path, about, []any{confirm},
-		body(request, example), object{
-			"200": answer("The outcome, when the request asked to wait for it", b.ref("Operation")),
-			"202": answer("Stored; it will be done whatever happens to this node", b.ref("Invocation")),
+	b.schemas[request] = b.request(m, in, kind, signer, idempotencyKey)
+	b.paths = append(b.paths, member{"/invoke/" + path, ordered{{"post", operation("invoke", invoke, "Invoke "+path, about, []any{confirmParameter},
+		body(request, example), ordered{
+			{"200", answer("The outcome, when the request asked to wait for it", b.ref("Operation"))},
+			{"202", answer("Stored; it will be done whatever happens to this node", b.ref("Invocation"))},
 		})}}})
 }
 
 // request describes the body of an invoke or a query.
-func (b *builder) request(m *contract.CompiledMethod, input, options string, key object, more ...member) ordered {
+func (b *builder) request(m *contract.CompiledMethod, input, options string, key any, more ...member) ordered {
 	properties := ordered{{"input", ref(input)}}
 	var required []string
 	if len(m.Method.Params) > 0 {
@@ -109,15 +119,15 @@ func (b *builder) example(params []contract.Param, names []string) ordered {
 	}
 	example := ordered{{"input", arguments}}
 	if !b.subject.Located {
-		example = append(example, member{"location", object{"address": exampleAddress}})
+		example = append(example, member{"location", ordered{{"address", exampleAddress}}})
 	}
 	return example
 }
 
-func body(request string, example ordered) object {
-	content := object{"schema": ref(request)}
+func body(request string, example ordered) ordered {
+	content := ordered{{"schema", ref(request)}}
 	if example != nil {
-		content["example"] = example
+		content = append(content, member{"example", example})
 	}
 	return content
 }

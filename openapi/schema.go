@@ -29,8 +29,8 @@ func (b *builder) object(names []string, schemas []*contract.Schema, d direction
 	properties := make(ordered, len(names))
 	for i, hint := range goNames(names) {
 		value := b.value(schemas[i], known{}, d, hint == "")
-		if hint != "" {
-			value["x-go-name"] = hint
+		if own, ok := value.(object); ok && hint != "" {
+			own["x-go-name"] = hint
 		}
 		properties[i] = member{names[i], value}
 	}
@@ -72,7 +72,7 @@ func withoutLength(array string) string {
 // value describes a native value as JSON. Integers that are sent and fit 32 bits are JSON integers; all others are decimal strings: a
 // double cannot hold them, and most clients read JSON numbers as doubles. (The service takes JSON numbers of any size too.)
 // Only where a reference will do may the schema of a struct be shared.
-func (b *builder) value(s *contract.Schema, k known, d direction, share bool) object {
+func (b *builder) value(s *contract.Schema, k known, d direction, share bool) any {
 	k = k.of(s)
 	native := k.native
 	switch {
@@ -151,7 +151,7 @@ func (b *builder) array(s *contract.Schema, k known, d direction) object {
 }
 
 // tuple describes a struct. Where the compiler has told its name, it becomes a component of the document, once for all its uses.
-func (b *builder) tuple(s *contract.Schema, k known, d direction, share bool) object {
+func (b *builder) tuple(s *contract.Schema, k known, d direction, share bool) any {
 	names := make([]string, len(s.Properties))
 	for name, component := range s.Properties {
 		names[*component.Details.Index] = name // the interface is compiled, so each index is there once
