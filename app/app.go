@@ -157,6 +157,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return s.run(running, work) })
 	group.Go(func() error {
 		<-running.Done()
+		a.log.InfoContext(ctx, "stopping")
 		a.readiness.stop()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainTimeout)
 		defer cancel()

@@ -115,10 +115,13 @@ func awaitReceipt(ctx context.Context, client *ethclient.Client, hash common.Has
 	for wait := first; ; wait = min(2*wait, longest) {
 		receipt, err := client.TransactionReceipt(ctx, hash)
 		if err == nil {
-			return receipt, nil
+			// A receipt can be read a moment before its block is the head; whoever uses the address next must find the contract there.
+			if head, err := client.BlockNumber(ctx); err == nil && head >= receipt.BlockNumber.Uint64() {
+				return receipt, nil
+			}
 		}
 		// Some nodes answer "transaction indexing is in progress" for a while: not there yet, like not found.
-		if !errors.Is(err, ethereum.NotFound) && !strings.Contains(err.Error(), "indexing") {
+		if err != nil && !errors.Is(err, ethereum.NotFound) && !strings.Contains(err.Error(), "indexing") {
 			return nil, fmt.Errorf("read the receipt of %s: %w", hash, err)
 		}
 		select {
