@@ -153,9 +153,9 @@ func (s *Server) GetContractAPIInterface(ctx context.Context, r gen.GetContractA
 
 // GetContractAPIDocument returns the OpenAPI document of an API.
 func (s *Server) GetContractAPIDocument(ctx context.Context, r gen.GetContractAPIDocumentRequestObject) (gen.GetContractAPIDocumentResponseObject, error) {
-	api, err := s.db.API(ctx, r.Namespace, r.APIName)
+	api, err := s.findAPI(ctx, r.Namespace, r.APIName)
 	if err != nil {
-		return nil, fmt.Errorf("get an API: %w", err)
+		return nil, err
 	}
 	doc, err := s.document(ctx, api)
 	if err != nil {
@@ -164,16 +164,14 @@ func (s *Server) GetContractAPIDocument(ctx context.Context, r gen.GetContractAP
 	if matches(value(r.Params.IfNoneMatch), doc.tag) {
 		return gen.GetContractAPIDocument304Response{}, nil
 	}
-	return gen.GetContractAPIDocument200JSONResponse{
-		Body: doc.body, Headers: gen.GetContractAPIDocument200ResponseHeaders{ETag: &doc.tag},
-	}, nil
+	return written{body: doc.body, tag: doc.tag}, nil
 }
 
 // GetContractAPIPage returns the Swagger UI of an API.
 func (s *Server) GetContractAPIPage(ctx context.Context, r gen.GetContractAPIPageRequestObject) (gen.GetContractAPIPageResponseObject, error) {
-	api, err := s.db.API(ctx, r.Namespace, r.APIName)
+	api, err := s.findAPI(ctx, r.Namespace, r.APIName)
 	if err != nil {
-		return nil, fmt.Errorf("get an API: %w", err)
+		return nil, err
 	}
 	// The document's address is relative to the page's, so that it is right behind any proxy.
 	body := s.cfg.Page(api.Name, "api/swagger.json")

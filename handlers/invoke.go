@@ -103,9 +103,9 @@ func (s *Server) apiCall(ctx context.Context, namespace, name, method string, bo
 	if err != nil {
 		return call{}, err
 	}
-	api, err := s.db.API(ctx, namespace, name)
+	api, err := s.findAPI(ctx, namespace, name)
 	if err != nil {
-		return call{}, fmt.Errorf("find an API: %w", err)
+		return call{}, err
 	}
 	compiled, err := s.compile(ctx, namespace, api.Interface)
 	if err != nil {

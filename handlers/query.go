@@ -19,7 +19,7 @@ func (s *Server) QueryContractAPI(ctx context.Context, r gen.QueryContractAPIReq
 		return nil, err
 	}
 	out, err := s.query(ctx, c)
-	return gen.QueryContractAPI200JSONResponse(out), err
+	return written{body: out}, err
 }
 
 // QueryContractInterface queries a method of an interface at a location.
@@ -29,7 +29,7 @@ func (s *Server) QueryContractInterface(ctx context.Context, r gen.QueryContract
 		return nil, err
 	}
 	out, err := s.query(ctx, c)
-	return gen.QueryContractInterface200JSONResponse(out), err
+	return written{body: out}, err
 }
 
 // QueryContract queries a method that the request describes.
@@ -39,10 +39,10 @@ func (s *Server) QueryContract(ctx context.Context, r gen.QueryContractRequestOb
 		return nil, err
 	}
 	out, err := s.query(ctx, c)
-	return gen.QueryContract200JSONResponse(out), err
+	return written{body: out}, err
 }
 
-func (s *Server) query(ctx context.Context, c call) (gen.QueryOutput, error) {
+func (s *Server) query(ctx context.Context, c call) (json.RawMessage, error) {
 	from, err := c.caller()
 	if err != nil {
 		return nil, err
@@ -72,11 +72,7 @@ func (s *Server) query(ctx context.Context, c call) (gen.QueryOutput, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode the output: %w", err)
 	}
-	var out gen.QueryOutput
-	if err := json.Unmarshal(decoded, &out); err != nil {
-		return nil, fmt.Errorf("read the decoded output: %w", err)
-	}
-	return out, nil
+	return decoded, nil
 }
 
 // caller is the address that a query comes from: any address will do.

@@ -62,6 +62,7 @@ type Server struct {
 	started    time.Time
 	namespaces map[string]*Namespace
 
+	apis      *lru.Cache[string, *cachedAPI]
 	compiled  *lru.Cache[string, *ready] // by interface id; an interface never changes
 	documents *lru.Cache[documentKey, document]
 	contracts *lru.Cache[string, struct{}] // addresses that are known to hold code
@@ -84,6 +85,9 @@ func New(cfg Config, db *store.DB, deliveries *delivery.Manager, log *slog.Logge
 		s.namespaces[cfg.Namespaces[i].Name] = &cfg.Namespaces[i]
 	}
 	var err error
+	if s.apis, err = lru.New[string, *cachedAPI](4096); err != nil {
+		return nil, fmt.Errorf("make the cache of APIs: %w", err)
+	}
 	if s.compiled, err = lru.New[string, *ready](1024); err != nil {
 		return nil, fmt.Errorf("make the cache of interfaces: %w", err)
 	}

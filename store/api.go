@@ -52,6 +52,9 @@ func (db *DB) DeleteAPI(ctx context.Context, namespace, nameOrID string) error {
 		return err
 	}
 	_, err = db.db.ExecContext(ctx, `UPDATE apis SET deleted = $3 WHERE namespace = $1 AND id = $2 AND deleted IS NULL`, namespace, a.ID, Now())
+	if err == nil {
+		db.Notify(TopicAPIs(namespace))
+	}
 	return wrap(err, "delete API "+nameOrID)
 }
 

@@ -162,7 +162,7 @@ func (db *DB) RejectFailedBatches(ctx context.Context, lease Lease, namespace st
 		return appendHistory(ctx, tx, events)
 	})
 	if err == nil && len(failed) > 0 {
-		db.Notify(TopicHistory(namespace))
+		db.Notify(TopicHistory(namespace), TopicAPIs(namespace))
 	}
 	return len(failed), err
 }

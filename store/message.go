@@ -205,7 +205,7 @@ func (db *DB) CreateBroadcast(ctx context.Context, b *Broadcast) error {
 		return nil
 	})
 	if err == nil {
-		db.Notify(TopicMessages(m.Namespace))
+		db.Notify(TopicMessages(m.Namespace), TopicAPIs(m.Namespace))
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (db *DB) RejectMessages(ctx context.Context, lease Lease, namespace string,
 		return appendHistory(ctx, tx, events)
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace))
+		db.Notify(TopicHistory(namespace), TopicAPIs(namespace))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,7 @@ func TopicOutbox(chain string) string            { return "outbox/" + chain }   
 func TopicPins(chain string) string              { return "pins/" + chain }              // pins wait for the aggregator
 func TopicMessages(namespace string) string      { return "messages/" + namespace }      // messages wait for the publisher
 func TopicListeners(chain string) string         { return "listeners/" + chain }         // a listener was made or deleted
+func TopicAPIs(namespace string) string          { return "apis/" + namespace }          // an API was made, changed or deleted
 func TopicLease(name string) string              { return "lease/" + name }              // a lease was given back
 func TopicSubscriptions(namespace string) string { return "subscriptions/" + namespace } // one was changed or deleted
 
@@ -39,6 +41,7 @@ type Notifier struct {
 	waiting map[string]map[*Wakeup]struct{}
 	dirty   map[string]struct{}
 	kick    chan struct{}
+	counts  map[string]*atomic.Uint64 // of the topics that somebody counts
 }
 
 // Wakeup receives at most one pending signal for a topic.
@@ -53,6 +56,7 @@ func newNotifier(url string, db *sqlx.DB, log *slog.Logger) *Notifier {
 	return &Notifier{
 		url: url, db: db, log: log, process: uuid.NewString(),
 		waiting: map[string]map[*Wakeup]struct{}{}, dirty: map[string]struct{}{}, kick: make(chan struct{}, 1),
+		counts: map[string]*atomic.Uint64{},
 	}
 }
 
@@ -79,6 +83,18 @@ func (w *Wakeup) Close() {
 	}
 }
 
+// Changes counts how often a topic was notified, for caches: what was read while the count stood where it stands now is still true. Within this process
+// the count has grown when the method that made the change returns. From other processes it grows when their notification arrives, which may be
+// never: a cache needs an age as well.
+func (n *Notifier) Changes(topic string) *atomic.Uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.counts[topic] == nil {
+		n.counts[topic] = new(atomic.Uint64)
+	}
+	return n.counts[topic]
+}
+
 // Notify wakes everybody who waits for one of the topics. Call it after the commit.
 func (n *Notifier) Notify(topics ...string) {
 	n.mu.Lock()
@@ -93,8 +109,11 @@ func (n *Notifier) Notify(topics ...string) {
 	}
 }
 
-// wake signals the topic's local subscribers. n.mu is held.
+// wake counts the change and signals the topic's local subscribers. n.mu is held.
 func (n *Notifier) wake(topic string) {
+	if count := n.counts[topic]; count != nil {
+		count.Add(1)
+	}
 	for w := range n.waiting[topic] {
 		select {
 		case w.c <- struct{}{}:
@@ -108,6 +127,9 @@ func (n *Notifier) wakeAll() {
 	defer n.mu.Unlock()
 	for topic := range n.waiting {
 		n.wake(topic)
+	}
+	for _, count := range n.counts {
+		count.Add(1)
 	}
 }
 

@@ -131,7 +131,7 @@ func (db *DB) RefusePin(ctx context.Context, lease Lease, namespace string, pin 
 		return refusePin(ctx, tx, namespace, pin, batch, reason)
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace), TopicMessages(namespace))
+		db.Notify(TopicHistory(namespace), TopicMessages(namespace), TopicAPIs(namespace))
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 		return appendHistory(ctx, tx, events)
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace), TopicMessages(namespace))
+		db.Notify(TopicHistory(namespace), TopicMessages(namespace), TopicAPIs(namespace))
 	}
 	return refused, err
 }
