@@ -164,7 +164,7 @@ func (s *Server) GetContractAPIDocument(ctx context.Context, r gen.GetContractAP
 	if matches(value(r.Params.IfNoneMatch), doc.tag) {
 		return gen.GetContractAPIDocument304Response{}, nil
 	}
-	return written{body: doc.body, tag: doc.tag}, nil
+	return written(doc), nil
 }
 
 // GetContractAPIPage returns the Swagger UI of an API.
