@@ -27,7 +27,16 @@ func wrap(err error, doing string) error {
 	}
 	err = fmt.Errorf("%s: %w", doing, err)
 	var known *pactwire.Error
-	if errors.As(err, &known) || !unreachable(err) {
+	var server *pq.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &server) && (server.Code == "22021" || server.Code == "22P05"):
+		// PostgreSQL's text holds no NUL and nothing but UTF-8. What comes from a chain has been cleaned of both, so it was the caller's.
+		e := pactwire.Invalid("", "text must be UTF-8 and must not hold a NUL character")
+		e.Err = err
+		return e
+	case !unreachable(err):
 		return err
 	}
 	return pactwire.Unavailable("database_unavailable", err, "The database cannot be reached at the moment.")

@@ -32,6 +32,7 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 	}
 	doc.Servers = openapi3.Servers{{URL: "/api/v1"}}
 	openapi3filter.RegisterBodyDecoder("application/vnd.pactwire.page+json", openapi3filter.JSONBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder)
 	return gorillamux.NewRouter(doc)
 })
 
