@@ -16,7 +16,7 @@ import (
 func (s *service) newAPI(namespaces []handlers.Namespace, deliveries *delivery.Manager) (http.Handler, error) {
 	server, err := handlers.New(handlers.Config{
 		NodeName: s.cfg.OrgName, Version: s.opts.Version, SchemaVersion: s.schema, PublicURL: s.publicURL(), TrustedProxies: s.cfg.TrustedProxies,
-		MaxBody: s.cfg.MaxBody, RequestTimeout: s.cfg.RequestTimeout, Authenticators: s.auth, Namespaces: namespaces,
+		MaxBody: s.cfg.MaxBody, RequestTimeout: s.cfg.RequestTimeout, Registerer: s.registry, Authenticators: s.auth, Namespaces: namespaces,
 		Page: func(title, documentURL string) []byte { return console.Page(title, documentURL, s.basePath()) }, PagePolicy: console.Policy,
 	}, s.db, deliveries, s.log)
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *Server) Register(e *echo.Echo) error {
 	}
 	e.HTTPErrorHandler = s.handleError
 	e.Use(s.recover)
-	api := e.Group(apiBase, s.limitTime, s.authenticate, s.knownNamespace, s.addressRequest, v.middleware)
+	api := e.Group(apiBase, s.measure, s.limitTime, s.authenticate, s.knownNamespace, s.addressRequest, v.middleware)
 	gen.RegisterHandlers(api, gen.NewStrictHandler(s, nil))
 
 	yaml, asJSON := openapi.YAML, []byte(nil)

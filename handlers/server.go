@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/auth"
@@ -31,7 +32,8 @@ type Config struct {
 	Authenticators []auth.Authenticator
 	Namespaces     []Namespace
 	// Page renders the Swagger UI page for the document at an address.
-	Page func(title, documentURL string) []byte
+	Page       func(title, documentURL string) []byte
+	Registerer prometheus.Registerer // nil: no metrics are registered
 	// PagePolicy is the Content-Security-Policy of those pages.
 	PagePolicy string
 }
@@ -61,6 +63,7 @@ type Server struct {
 	log        *slog.Logger
 	started    time.Time
 	namespaces map[string]*Namespace
+	requests   *prometheus.HistogramVec
 
 	apis      *lru.Cache[string, *cachedAPI]
 	compiled  *lru.Cache[string, *ready] // by interface id; an interface never changes
@@ -80,6 +83,7 @@ func New(cfg Config, db *store.DB, deliveries *delivery.Manager, log *slog.Logge
 	}
 	s := &Server{
 		cfg: cfg, db: db, deliveries: deliveries, log: log, started: time.Now().UTC(), namespaces: map[string]*Namespace{},
+		requests: newRequestMetric(cfg.Registerer),
 	}
 	for i := range cfg.Namespaces {
 		s.namespaces[cfg.Namespaces[i].Name] = &cfg.Namespaces[i]

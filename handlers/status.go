@@ -94,8 +94,8 @@ func (s *Server) chainStatus(ctx context.Context, ns *Namespace, known store.Cha
 		out.Error = present("The chain's node does not answer.")
 		return out
 	}
-	number := int64(head.Number) //nolint:gosec // no chain reaches 2^63 blocks
-	age := float32(time.Since(time.Unix(int64(head.Time), 0)).Seconds())
+	number := int64(head.Number)                                                 //nolint:gosec // no chain reaches 2^63 blocks
+	age := float32(max(0, time.Since(time.Unix(int64(head.Time), 0)).Seconds())) // a development chain's clock may be ahead
 	out.Reachable, out.Head, out.HeadAgeSeconds = true, &number, &age
 	return out
 }
