@@ -14,5 +14,8 @@ func IgnoreLeaks() []goleak.Option {
 		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"),
 		// The check of a WebSocket's Origin stops half way through a list.
 		goleak.IgnoreAnyFunction("github.com/deckarep/golang-set/v2.(*threadSafeSet[...]).Iterator.func1"),
+		// A subscription of the node's own that ends after the node's event loop has: it waits for ever to be taken out of it.
+		goleak.IgnoreAnyFunction("github.com/ethereum/go-ethereum/eth/filters.(*FilterAPI).NewHeads.func1"),
+		goleak.IgnoreAnyFunction("github.com/ethereum/go-ethereum/eth/filters.(*FilterAPI).Logs.func1"),
 	}
 }
