@@ -16,7 +16,7 @@ func newNames() *names { return &names{taken: map[string]bool{}, next: map[strin
 // generatedTypes are the names of types and functions that client and server generators write themselves.
 var generatedTypes = []string{
 	"Client", "ClientInterface", "ClientOption", "ClientWithResponses", "ClientWithResponsesInterface", "HttpRequestDoer", "RequestEditorFn",
-	"NewClient", "NewClientWithResponses", "WithBaseURL", "WithHTTPClient", "WithRequestEditorFn", "ServerInterface", "StrictServerInterface",
+	"NewClient", "NewClientWithResponses", "ServiceURL", "WithBaseURL", "WithHTTPClient", "WithRequestEditorFn", "ServerInterface", "StrictServerInterface",
 	"BasicScopes", "BearerScopes", "Limit", "After", "Basic", "Bearer",
 }
 

@@ -68,7 +68,7 @@ func newRoot(io streams) *cobra.Command {
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.AddCommand(newDev(), newServe(), newMigrate(), newDeploy(), newListen(), newVersion())
+	root.AddCommand(newDev(), newServe(), newMigrate(), newDeploy(), newListen(), newClient(), newVersion())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	return root
 }

@@ -8,18 +8,22 @@ import (
 	"testing"
 )
 
-// The README's quick start, block by block, as a stranger pastes it.
+// The README's quick start and what builds on it, block by block, as a stranger pastes it.
 func TestTheREADMEsQuickStartWorksWhenPasted(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	must(t, err)
-	_, rest, found := strings.Cut(string(text), "\n## Quick start\n")
-	quickStart, _, _ := strings.Cut(rest, "\n## ")
-	if !found {
-		t.Fatal("the README has no quick start")
-	}
+	shared := t.TempDir()
 	var blocks []string
-	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(quickStart, -1) {
-		blocks = append(blocks, m[1])
+	for _, title := range []string{"Quick start", "A typed client"} {
+		_, rest, found := strings.Cut(string(text), "\n## "+title+"\n")
+		section, _, _ := strings.Cut(rest, "\n## ")
+		if !found {
+			t.Fatalf("the README has no section %q", title)
+		}
+		for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
+			// Two runs on one machine do not share a folder.
+			blocks = append(blocks, strings.ReplaceAll(m[1], "/tmp/", shared+"/"))
+		}
 	}
 
 	p := &process{dir: t.TempDir(), listen: "127.0.0.1:5000", rpc: "127.0.0.1:8545"}
@@ -61,6 +65,7 @@ func TestTheREADMEsQuickStartWorksWhenPasted(t *testing.T) {
 		{`"name":"changed"`, `"firstEvent":"-1"`},
 		{`"value":"3"`, `"value":"12345678901234567890123456789"`},
 		{`"code":"invalid_request"`, `"path":"input.newValue"`},
+		{`stored: 42`},
 	}
 	if len(printed) != len(want) {
 		t.Fatalf("the quick start has %d blocks, want %d", len(printed), len(want))
