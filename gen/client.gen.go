@@ -427,6 +427,75 @@ type ClientInterface interface {
 	// Corresponds with GET /namespaces/{ns}/messages/{id}/data (the `GetMessageData` operationId).
 	GetMessageData(ctx context.Context, namespace Namespace, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListMembers List the members of the network
+	//
+	// As the pin contract's log tells them up to where this node has applied it, by name.
+	//
+	// Corresponds with GET /namespaces/{ns}/network/members (the `ListMembers` operationId).
+	ListMembers(ctx context.Context, namespace Namespace, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddMemberWithBody Add a member to the network
+	//
+	// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+	AddMemberWithBody(ctx context.Context, namespace Namespace, params *AddMemberParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddMember Add a member to the network
+	//
+	// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+	AddMember(ctx context.Context, namespace Namespace, params *AddMemberParams, body AddMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateSelfWithBody Tell the network this member's new public URL
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+	UpdateSelfWithBody(ctx context.Context, namespace Namespace, params *UpdateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateSelf Tell the network this member's new public URL
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+	UpdateSelf(ctx context.Context, namespace Namespace, params *UpdateSelfParams, body UpdateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateSelfWithBody Move this member to another account
+	//
+	// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+	RotateSelfWithBody(ctx context.Context, namespace Namespace, params *RotateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateSelf Move this member to another account
+	//
+	// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+	RotateSelf(ctx context.Context, namespace Namespace, params *RotateSelfParams, body RotateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveMember Remove a member from the network
+	//
+	// A transaction of the pin contract's admin. What the member broadcast before stays.
+	//
+	// Corresponds with DELETE /namespaces/{ns}/network/members/{account} (the `RemoveMember` operationId).
+	RemoveMember(ctx context.Context, namespace Namespace, account string, params *RemoveMemberParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetMember Get a member by its account or its name
+	//
+	// Corresponds with GET /namespaces/{ns}/network/members/{account} (the `GetMember` operationId).
+	GetMember(ctx context.Context, namespace Namespace, account string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListOperations List operations
 	//
 	// Corresponds with GET /namespaces/{ns}/operations (the `ListOperations` operationId).
@@ -1372,6 +1441,165 @@ func (c *Client) GetMessageData(ctx context.Context, namespace Namespace, id ID,
 	return c.Client.Do(req)
 }
 
+// ListMembers List the members of the network
+//
+// As the pin contract's log tells them up to where this node has applied it, by name.
+//
+// Corresponds with GET /namespaces/{ns}/network/members (the `ListMembers` operationId).
+func (c *Client) ListMembers(ctx context.Context, namespace Namespace, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMembersRequest(c.Server, namespace)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddMemberWithBody Add a member to the network
+//
+// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+func (c *Client) AddMemberWithBody(ctx context.Context, namespace Namespace, params *AddMemberParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddMemberRequestWithBody(c.Server, namespace, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddMember Add a member to the network
+//
+// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+func (c *Client) AddMember(ctx context.Context, namespace Namespace, params *AddMemberParams, body AddMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddMemberRequest(c.Server, namespace, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateSelfWithBody Tell the network this member's new public URL
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+func (c *Client) UpdateSelfWithBody(ctx context.Context, namespace Namespace, params *UpdateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateSelfRequestWithBody(c.Server, namespace, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateSelf Tell the network this member's new public URL
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+func (c *Client) UpdateSelf(ctx context.Context, namespace Namespace, params *UpdateSelfParams, body UpdateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateSelfRequest(c.Server, namespace, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateSelfWithBody Move this member to another account
+//
+// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+func (c *Client) RotateSelfWithBody(ctx context.Context, namespace Namespace, params *RotateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateSelfRequestWithBody(c.Server, namespace, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateSelf Move this member to another account
+//
+// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+func (c *Client) RotateSelf(ctx context.Context, namespace Namespace, params *RotateSelfParams, body RotateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateSelfRequest(c.Server, namespace, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveMember Remove a member from the network
+//
+// A transaction of the pin contract's admin. What the member broadcast before stays.
+//
+// Corresponds with DELETE /namespaces/{ns}/network/members/{account} (the `RemoveMember` operationId).
+func (c *Client) RemoveMember(ctx context.Context, namespace Namespace, account string, params *RemoveMemberParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveMemberRequest(c.Server, namespace, account, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetMember Get a member by its account or its name
+//
+// Corresponds with GET /namespaces/{ns}/network/members/{account} (the `GetMember` operationId).
+func (c *Client) GetMember(ctx context.Context, namespace Namespace, account string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetMemberRequest(c.Server, namespace, account)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListOperations List operations
 //
 // Corresponds with GET /namespaces/{ns}/operations (the `ListOperations` operationId).
@@ -1892,6 +2120,21 @@ func NewCreateContractAPIRequestWithBody(server string, namespace Namespace, par
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -2054,6 +2297,21 @@ func NewUpdateContractAPIRequestWithBody(server string, namespace Namespace, api
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -3053,6 +3311,21 @@ func NewCreateContractInterfaceRequestWithBody(server string, namespace Namespac
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4771,6 +5044,21 @@ func NewBroadcastMessageRequestWithBody(server string, namespace Namespace, para
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -4878,6 +5166,443 @@ func NewGetMessageDataRequest(server string, namespace Namespace, id ID) (*http.
 	}
 
 	operationPath := fmt.Sprintf("/namespaces/%s/messages/%s/data", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListMembersRequest constructs an http.Request for the ListMembers method
+func NewListMembersRequest(server string, namespace Namespace) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAddMemberRequest calls the generic AddMember builder with application/json body
+func NewAddMemberRequest(server string, namespace Namespace, params *AddMemberParams, body AddMemberJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddMemberRequestWithBody(server, namespace, params, "application/json", bodyReader)
+}
+
+// NewAddMemberRequestWithBody constructs an http.Request for the AddMember method, with any body, and a specified content type
+func NewAddMemberRequestWithBody(server string, namespace Namespace, params *AddMemberParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewUpdateSelfRequest calls the generic UpdateSelf builder with application/json body
+func NewUpdateSelfRequest(server string, namespace Namespace, params *UpdateSelfParams, body UpdateSelfJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateSelfRequestWithBody(server, namespace, params, "application/json", bodyReader)
+}
+
+// NewUpdateSelfRequestWithBody constructs an http.Request for the UpdateSelf method, with any body, and a specified content type
+func NewUpdateSelfRequestWithBody(server string, namespace Namespace, params *UpdateSelfParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members/self", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRotateSelfRequest calls the generic RotateSelf builder with application/json body
+func NewRotateSelfRequest(server string, namespace Namespace, params *RotateSelfParams, body RotateSelfJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRotateSelfRequestWithBody(server, namespace, params, "application/json", bodyReader)
+}
+
+// NewRotateSelfRequestWithBody constructs an http.Request for the RotateSelf method, with any body, and a specified content type
+func NewRotateSelfRequestWithBody(server string, namespace Namespace, params *RotateSelfParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members/self/rotate", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRemoveMemberRequest constructs an http.Request for the RemoveMember method
+func NewRemoveMemberRequest(server string, namespace Namespace, account string, params *RemoveMemberParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "account", account, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Key != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key", *params.Key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetMemberRequest constructs an http.Request for the GetMember method
+func NewGetMemberRequest(server string, namespace Namespace, account string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "account", account, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/network/members/%s", pathParam0, pathParam1)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -6202,6 +6927,81 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /namespaces/{ns}/messages/{id}/data (the `GetMessageData` operationId).
 	GetMessageDataWithResponse(ctx context.Context, namespace Namespace, id ID, reqEditors ...RequestEditorFn) (*GetMessageDataReply, error)
+
+	// ListMembersWithResponse List the members of the network
+	//
+	// As the pin contract's log tells them up to where this node has applied it, by name.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /namespaces/{ns}/network/members (the `ListMembers` operationId).
+	ListMembersWithResponse(ctx context.Context, namespace Namespace, reqEditors ...RequestEditorFn) (*ListMembersReply, error)
+
+	// AddMemberWithBodyWithResponse Add a member to the network
+	//
+	// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+	AddMemberWithBodyWithResponse(ctx context.Context, namespace Namespace, params *AddMemberParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddMemberReply, error)
+
+	// AddMemberWithResponse Add a member to the network
+	//
+	// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+	AddMemberWithResponse(ctx context.Context, namespace Namespace, params *AddMemberParams, body AddMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*AddMemberReply, error)
+
+	// UpdateSelfWithBodyWithResponse Tell the network this member's new public URL
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+	UpdateSelfWithBodyWithResponse(ctx context.Context, namespace Namespace, params *UpdateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateSelfReply, error)
+
+	// UpdateSelfWithResponse Tell the network this member's new public URL
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+	UpdateSelfWithResponse(ctx context.Context, namespace Namespace, params *UpdateSelfParams, body UpdateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateSelfReply, error)
+
+	// RotateSelfWithBodyWithResponse Move this member to another account
+	//
+	// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+	RotateSelfWithBodyWithResponse(ctx context.Context, namespace Namespace, params *RotateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateSelfReply, error)
+
+	// RotateSelfWithResponse Move this member to another account
+	//
+	// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+	RotateSelfWithResponse(ctx context.Context, namespace Namespace, params *RotateSelfParams, body RotateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateSelfReply, error)
+
+	// RemoveMemberWithResponse Remove a member from the network
+	//
+	// A transaction of the pin contract's admin. What the member broadcast before stays.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /namespaces/{ns}/network/members/{account} (the `RemoveMember` operationId).
+	RemoveMemberWithResponse(ctx context.Context, namespace Namespace, account string, params *RemoveMemberParams, reqEditors ...RequestEditorFn) (*RemoveMemberReply, error)
+
+	// GetMemberWithResponse Get a member by its account or its name
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /namespaces/{ns}/network/members/{account} (the `GetMember` operationId).
+	GetMemberWithResponse(ctx context.Context, namespace Namespace, account string, reqEditors ...RequestEditorFn) (*GetMemberReply, error)
 
 	// ListOperationsWithResponse List operations
 	//
@@ -8591,6 +9391,364 @@ func (r GetMessageDataReply) ContentType() string {
 	return ""
 }
 
+type ListMembersReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]Member
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListMembersReply) GetJSON200() *[]Member {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r ListMembersReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListMembersReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListMembersReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListMembersReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListMembersReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListMembersReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AddMemberReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Invocation
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AddMemberReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r AddMemberReply) GetJSON202() *Invocation {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r AddMemberReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AddMemberReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AddMemberReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AddMemberReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddMemberReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AddMemberReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type UpdateSelfReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Invocation
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r UpdateSelfReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r UpdateSelfReply) GetJSON202() *Invocation {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r UpdateSelfReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r UpdateSelfReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r UpdateSelfReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r UpdateSelfReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r UpdateSelfReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r UpdateSelfReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RotateSelfReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Invocation
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RotateSelfReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RotateSelfReply) GetJSON202() *Invocation {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r RotateSelfReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RotateSelfReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RotateSelfReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RotateSelfReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RotateSelfReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RotateSelfReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RemoveMemberReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Invocation
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RemoveMemberReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RemoveMemberReply) GetJSON202() *Invocation {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r RemoveMemberReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RemoveMemberReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RemoveMemberReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveMemberReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveMemberReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RemoveMemberReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetMemberReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Member
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetMemberReply) GetJSON200() *Member {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r GetMemberReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetMemberReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetMemberReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetMemberReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetMemberReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetMemberReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListOperationsReply200Headers the declared response headers of an HTTP 200 response for ListOperations
 type ListOperationsReply200Headers struct {
 	XNextAfter *string
@@ -9934,6 +11092,135 @@ func (c *ClientWithResponses) GetMessageDataWithResponse(ctx context.Context, na
 		return nil, err
 	}
 	return ParseGetMessageDataReply(rsp)
+}
+
+// ListMembersWithResponse List the members of the network
+//
+// As the pin contract's log tells them up to where this node has applied it, by name.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /namespaces/{ns}/network/members (the `ListMembers` operationId).
+func (c *ClientWithResponses) ListMembersWithResponse(ctx context.Context, namespace Namespace, reqEditors ...RequestEditorFn) (*ListMembersReply, error) {
+	rsp, err := c.ListMembers(ctx, namespace, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListMembersReply(rsp)
+}
+
+// AddMemberWithBodyWithResponse Add a member to the network
+//
+// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+func (c *ClientWithResponses) AddMemberWithBodyWithResponse(ctx context.Context, namespace Namespace, params *AddMemberParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddMemberReply, error) {
+	rsp, err := c.AddMemberWithBody(ctx, namespace, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddMemberReply(rsp)
+}
+
+// AddMemberWithResponse Add a member to the network
+//
+// A transaction of the pin contract's admin. It takes effect on every node when that node reads it from the chain.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members (the `AddMember` operationId).
+func (c *ClientWithResponses) AddMemberWithResponse(ctx context.Context, namespace Namespace, params *AddMemberParams, body AddMemberJSONRequestBody, reqEditors ...RequestEditorFn) (*AddMemberReply, error) {
+	rsp, err := c.AddMember(ctx, namespace, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddMemberReply(rsp)
+}
+
+// UpdateSelfWithBodyWithResponse Tell the network this member's new public URL
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+func (c *ClientWithResponses) UpdateSelfWithBodyWithResponse(ctx context.Context, namespace Namespace, params *UpdateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateSelfReply, error) {
+	rsp, err := c.UpdateSelfWithBody(ctx, namespace, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateSelfReply(rsp)
+}
+
+// UpdateSelfWithResponse Tell the network this member's new public URL
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self (the `UpdateSelf` operationId).
+func (c *ClientWithResponses) UpdateSelfWithResponse(ctx context.Context, namespace Namespace, params *UpdateSelfParams, body UpdateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateSelfReply, error) {
+	rsp, err := c.UpdateSelf(ctx, namespace, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseUpdateSelfReply(rsp)
+}
+
+// RotateSelfWithBodyWithResponse Move this member to another account
+//
+// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+func (c *ClientWithResponses) RotateSelfWithBodyWithResponse(ctx context.Context, namespace Namespace, params *RotateSelfParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateSelfReply, error) {
+	rsp, err := c.RotateSelfWithBody(ctx, namespace, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateSelfReply(rsp)
+}
+
+// RotateSelfWithResponse Move this member to another account
+//
+// The name and the definitions stay this member's. Afterwards this node must be started anew with the new account's key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/network/members/self/rotate (the `RotateSelf` operationId).
+func (c *ClientWithResponses) RotateSelfWithResponse(ctx context.Context, namespace Namespace, params *RotateSelfParams, body RotateSelfJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateSelfReply, error) {
+	rsp, err := c.RotateSelf(ctx, namespace, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateSelfReply(rsp)
+}
+
+// RemoveMemberWithResponse Remove a member from the network
+//
+// A transaction of the pin contract's admin. What the member broadcast before stays.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /namespaces/{ns}/network/members/{account} (the `RemoveMember` operationId).
+func (c *ClientWithResponses) RemoveMemberWithResponse(ctx context.Context, namespace Namespace, account string, params *RemoveMemberParams, reqEditors ...RequestEditorFn) (*RemoveMemberReply, error) {
+	rsp, err := c.RemoveMember(ctx, namespace, account, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveMemberReply(rsp)
+}
+
+// GetMemberWithResponse Get a member by its account or its name
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /namespaces/{ns}/network/members/{account} (the `GetMember` operationId).
+func (c *ClientWithResponses) GetMemberWithResponse(ctx context.Context, namespace Namespace, account string, reqEditors ...RequestEditorFn) (*GetMemberReply, error) {
+	rsp, err := c.GetMember(ctx, namespace, account, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetMemberReply(rsp)
 }
 
 // ListOperationsWithResponse List operations
@@ -11864,6 +13151,274 @@ func ParseGetMessageDataReply(rsp *http.Response) (*GetMessageDataReply, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest []Data
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListMembersReply parses an HTTP response from a ListMembersWithResponse call
+func ParseListMembersReply(rsp *http.Response) (*ListMembersReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListMembersReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []Member
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddMemberReply parses an HTTP response from a AddMemberWithResponse call
+func ParseAddMemberReply(rsp *http.Response) (*AddMemberReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddMemberReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Invocation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseUpdateSelfReply parses an HTTP response from a UpdateSelfWithResponse call
+func ParseUpdateSelfReply(rsp *http.Response) (*UpdateSelfReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &UpdateSelfReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Invocation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRotateSelfReply parses an HTTP response from a RotateSelfWithResponse call
+func ParseRotateSelfReply(rsp *http.Response) (*RotateSelfReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RotateSelfReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Invocation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveMemberReply parses an HTTP response from a RemoveMemberWithResponse call
+func ParseRemoveMemberReply(rsp *http.Response) (*RemoveMemberReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveMemberReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Invocation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetMemberReply parses an HTTP response from a GetMemberWithResponse call
+func ParseGetMemberReply(rsp *http.Response) (*GetMemberReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetMemberReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Member
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -453,15 +453,47 @@ type Member struct {
 	URL  *string `json:"url,omitempty"`
 }
 
+// MemberInput defines model for MemberInput.
+type MemberInput struct {
+	// Account The account that signs the member's pins
+	Account        string  `json:"account"`
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+
+	// Key The admin's account; this node's own when left out
+	Key *string `json:"key,omitempty"`
+
+	// Name Unique in the network
+	Name string `json:"name"`
+
+	// URL Where the member can be reached
+	URL *string `json:"url,omitempty"`
+}
+
+// MemberRotation defines model for MemberRotation.
+type MemberRotation struct {
+	// Account The new account; not a member yet
+	Account        string  `json:"account"`
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+}
+
+// MemberUpdate defines model for MemberUpdate.
+type MemberUpdate struct {
+	IdempotencyKey *string `json:"idempotencyKey,omitempty"`
+	URL            string  `json:"url"`
+}
+
 // Message defines model for Message.
 type Message struct {
-	Batch        *openapi_types.UUID `json:"batch,omitempty"`
-	BatchID      *openapi_types.UUID `json:"batchID,omitempty"`
-	Confirmed    *time.Time          `json:"confirmed,omitempty"`
-	Data         []DataReference     `json:"data"`
-	Hash         string              `json:"hash"`
-	Header       MessageHeader       `json:"header"`
-	RejectReason *string             `json:"rejectReason,omitempty"`
+	Batch     *openapi_types.UUID `json:"batch,omitempty"`
+	BatchID   *openapi_types.UUID `json:"batchID,omitempty"`
+	Confirmed *time.Time          `json:"confirmed,omitempty"`
+	Data      []DataReference     `json:"data"`
+	Hash      string              `json:"hash"`
+	Header    MessageHeader       `json:"header"`
+
+	// Pin Where the network's order has this message; in the answer to a single message only
+	Pin          *MessagePin `json:"pin,omitempty"`
+	RejectReason *string     `json:"rejectReason,omitempty"`
 
 	// State ready, sent, confirmed or rejected
 	State string              `json:"state"`
@@ -504,6 +536,19 @@ type MessageInput struct {
 	Data           []DataInput         `json:"data"`
 	Header         *MessageHeaderInput `json:"header,omitempty"`
 	IdempotencyKey *string             `json:"idempotencyKey,omitempty"`
+}
+
+// MessagePin Where the network's order has this message; in the answer to a single message only
+type MessagePin struct {
+	BatchHash   string `json:"batchHash"`
+	BlockNumber string `json:"blockNumber"`
+
+	// Contract The pin contract
+	Contract string `json:"contract"`
+
+	// Location Where the batch's payload is; empty when the pin itself carries it
+	Location        string `json:"location"`
+	TransactionHash string `json:"transactionHash"`
 }
 
 // Method defines model for Method.
@@ -889,12 +934,18 @@ type ListContractAPIsParams struct {
 type CreateContractAPIParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // UpdateContractAPIParams defines parameters for UpdateContractAPI.
 type UpdateContractAPIParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetContractAPIDocumentParams defines parameters for GetContractAPIDocument.
@@ -996,6 +1047,9 @@ type ListContractInterfacesParams struct {
 type CreateContractInterfaceParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetContractInterfaceParams defines parameters for GetContractInterface.
@@ -1164,6 +1218,9 @@ type ListMessagesParams struct {
 type BroadcastMessageParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetMessageParams defines parameters for GetMessage.
@@ -1173,6 +1230,45 @@ type GetMessageParams struct {
 
 	// FetchData The same as data
 	FetchData *bool `form:"fetchdata,omitempty" json:"fetchdata,omitempty"`
+}
+
+// AddMemberParams defines parameters for AddMember.
+type AddMemberParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// UpdateSelfParams defines parameters for UpdateSelf.
+type UpdateSelfParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RotateSelfParams defines parameters for RotateSelf.
+type RotateSelfParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RemoveMemberParams defines parameters for RemoveMember.
+type RemoveMemberParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// Key The admin's account; this node's own when left out
+	Key *string `form:"key,omitempty" json:"key,omitempty"`
+
+	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListOperationsParams defines parameters for ListOperations.
@@ -1310,6 +1406,15 @@ type QueryContractJSONRequestBody = InlineInvokeRequest
 
 // BroadcastMessageJSONRequestBody defines body for BroadcastMessage for application/json ContentType.
 type BroadcastMessageJSONRequestBody = MessageInput
+
+// AddMemberJSONRequestBody defines body for AddMember for application/json ContentType.
+type AddMemberJSONRequestBody = MemberInput
+
+// UpdateSelfJSONRequestBody defines body for UpdateSelf for application/json ContentType.
+type UpdateSelfJSONRequestBody = MemberUpdate
+
+// RotateSelfJSONRequestBody defines body for RotateSelf for application/json ContentType.
+type RotateSelfJSONRequestBody = MemberRotation
 
 // CreateSubscriptionJSONRequestBody defines body for CreateSubscription for application/json ContentType.
 type CreateSubscriptionJSONRequestBody = SubscriptionInput

@@ -20,7 +20,7 @@ func (s *Server) CreateContractAPI(ctx context.Context, r gen.CreateContractAPIR
 	if err != nil {
 		return nil, err
 	}
-	created, err := ns.Network.BroadcastAPI(ctx, api)
+	created, err := ns.Network.BroadcastAPI(ctx, api, value(r.Params.IdempotencyKey))
 	if err != nil {
 		return nil, fmt.Errorf("broadcast API %s: %w", r.Body.Name, err)
 	}
@@ -50,7 +50,7 @@ func (s *Server) UpdateContractAPI(ctx context.Context, r gen.UpdateContractAPIR
 	if wanted.Location != nil && !bytes.Equal(wanted.Location, current.Location) {
 		return nil, pactwire.Invalid("location.address", "must be the API's own location or be left out: it does not change")
 	}
-	updated, err := ns.Network.UpdateAPI(ctx, current.ID, wanted.Interface)
+	updated, err := ns.Network.UpdateAPI(ctx, current.ID, wanted.Interface, value(r.Params.IdempotencyKey))
 	if err != nil {
 		return nil, fmt.Errorf("broadcast API %s: %w", r.Body.Name, err)
 	}

@@ -18,6 +18,9 @@ func (s *Server) BroadcastMessage(ctx context.Context, r gen.BroadcastMessageReq
 		return nil, err
 	}
 	in := multiparty.MessageInput{}
+	if in.IdempotencyKey, err = (idempotencyKey{r.Params.IdempotencyKey, r.Body.IdempotencyKey}).value(); err != nil {
+		return nil, err
+	}
 	if h := r.Body.Header; h != nil {
 		in.Tag, in.Topics = value(h.Tag), h.Topics
 		if len(h.Topic) > 0 && len(h.Topics) > 0 && !slices.Equal(h.Topic, h.Topics) {

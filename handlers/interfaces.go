@@ -33,12 +33,19 @@ func (s *Server) CreateContractInterface(ctx context.Context, r gen.CreateContra
 	if err := sameNamespace(r.Namespace, r.Body.Namespace); err != nil {
 		return nil, err
 	}
-	broadcast, err := ns.Network.BroadcastInterface(ctx, fromInterface(*r.Body))
+	broadcast, err := ns.Network.BroadcastInterface(ctx, fromInterface(*r.Body), value(r.Params.IdempotencyKey))
 	if err != nil {
 		return nil, fmt.Errorf("broadcast interface %s: %w", r.Body.Name, err)
 	}
 	out := toInterface(broadcast, true)
 	state := store.StateReady
+	if value(r.Params.IdempotencyKey) != "" { // it may be a repeat, and further on
+		record, err := s.db.Interface(ctx, r.Namespace, *broadcast.ID)
+		if err != nil {
+			return nil, fmt.Errorf("read interface %s: %w", broadcast.ID, err)
+		}
+		state = record.State
+	}
 	out.State = &state
 	if !value(r.Params.Confirm) {
 		return gen.CreateContractInterface202JSONResponse(out), nil

@@ -5,9 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 
+	"github.com/pactwire/pactwire/contract"
 	"github.com/pactwire/pactwire/gen"
 	"github.com/pactwire/pactwire/store"
 )
@@ -39,7 +42,24 @@ func (s *Server) GetMessage(ctx context.Context, r gen.GetMessageRequestObject) 
 		return nil, fmt.Errorf("get a message: %w", err)
 	}
 	out, err := s.messageAnswer(ctx, m, value(r.Params.Data) || value(r.Params.FetchData))
-	return gen.GetMessage200JSONResponse(out), err
+	if err != nil {
+		return nil, err
+	}
+	ns, err := s.namespace(r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	pin, err := s.db.MessagePin(ctx, ns.Chain.Name, &m)
+	if err != nil {
+		return nil, fmt.Errorf("get the pin of a message: %w", err)
+	}
+	if pin != nil {
+		out.Pin = &gen.MessagePin{
+			Contract: contract.FormatAddress(ns.Network.PinContract()), TransactionHash: common.BytesToHash(pin.TxHash).Hex(),
+			BlockNumber: strconv.FormatInt(pin.BlockNumber, 10), BatchHash: hex.EncodeToString(pin.Hash), Location: pin.Location,
+		}
+	}
+	return gen.GetMessage200JSONResponse(out), nil
 }
 
 // GetMessageData returns the data of a message.

@@ -71,11 +71,8 @@ func (s *Server) GetStatus(ctx context.Context, r gen.GetStatusRequestObject) (g
 		Members:   make([]gen.Member, 0, len(members)),
 		Defaults:  &gen.StatusDefaults{Namespace: &s.cfg.Namespaces[0].Name},
 	}
-	own := contract.FormatAddress(ns.Key)
 	for _, m := range members {
-		account := store.Account(m.Account)
-		self := account == own
-		out.Members = append(out.Members, gen.Member{Name: m.Name, Account: account, URL: present(m.URL), Self: &self})
+		out.Members = append(out.Members, toMember(m, ns))
 	}
 	return out, nil
 }

@@ -14,11 +14,20 @@ import (
 	"github.com/pactwire/pactwire/store"
 )
 
-// BroadcastInterface gives the interface its ids and pathnames and broadcasts it. This member may use it at once.
-func (n *Network) BroadcastInterface(ctx context.Context, i contract.Interface) (contract.Interface, error) {
+// BroadcastInterface gives the interface its ids and pathnames and broadcasts it. This member may use it at once. A repeat with the same idempotency
+// key (empty: none) returns the interface of the first time.
+func (n *Network) BroadcastInterface(ctx context.Context, i contract.Interface, key string) (contract.Interface, error) {
 	i.AssignPathnames()
 	if err := i.Validate(); err != nil {
 		return contract.Interface{}, err //nolint:wrapcheck // it speaks to the caller
+	}
+	repeat := newRepeat(key, store.TagDefineInterface, i)
+	known, err := n.accept(ctx, repeat)
+	if err != nil {
+		return contract.Interface{}, err
+	}
+	if known != nil {
+		return n.knownInterface(ctx, known.ID)
 	}
 	message := store.NewID()
 	n.identify(&i, message)
@@ -30,10 +39,21 @@ func (n *Network) BroadcastInterface(ctx context.Context, i contract.Interface) 
 	if b.Interface, err = interfaceRecord(&i, &b.Message); err != nil {
 		return contract.Interface{}, err
 	}
-	if err := n.db.CreateBroadcast(ctx, b); err != nil {
-		return contract.Interface{}, err //nolint:wrapcheck // as above
+	if known, err = n.create(ctx, b, repeat); err != nil {
+		return contract.Interface{}, err
+	}
+	if known != nil {
+		return n.knownInterface(ctx, known.ID)
 	}
 	return i, nil
+}
+
+func (n *Network) knownInterface(ctx context.Context, message uuid.UUID) (contract.Interface, error) {
+	record, err := n.db.InterfaceByMessage(ctx, n.cfg.Namespace, message)
+	if err != nil {
+		return contract.Interface{}, err //nolint:wrapcheck // it speaks to the caller
+	}
+	return record.Contract() //nolint:wrapcheck // it says what it did
 }
 
 // identify gives new ids to the interface and everything in it.
@@ -52,21 +72,36 @@ func (n *Network) identify(i *contract.Interface, message uuid.UUID) {
 	}
 }
 
-// BroadcastAPI broadcasts a new API. Of a, the name, the interface and the location count. This member may use it at once.
-func (n *Network) BroadcastAPI(ctx context.Context, a store.API) (store.API, error) {
+// BroadcastAPI broadcasts a new API. Of a, the name, the interface and the location count. This member may use it at once. A repeat with the same
+// idempotency key (empty: none) returns the API of the first time.
+func (n *Network) BroadcastAPI(ctx context.Context, a store.API, key string) (store.API, error) {
 	if err := validAPIName(a.Name); err != nil {
 		return store.API{}, err
+	}
+	repeat := newRepeat(key, store.TagDefineAPI, []any{a.Name, a.Interface, a.Location})
+	known, err := n.accept(ctx, repeat)
+	if err != nil {
+		return store.API{}, err
+	}
+	if known != nil {
+		return n.db.APIByMessage(ctx, n.cfg.Namespace, known.ID) //nolint:wrapcheck // it speaks to the caller
 	}
 	b, a, err := n.defineAPI(store.API{ID: store.NewID(), Name: a.Name, Interface: a.Interface, Location: a.Location})
 	if err != nil {
 		return store.API{}, err
 	}
 	b.API = &a
-	return a, n.db.CreateBroadcast(ctx, b) //nolint:wrapcheck // it speaks to the caller
+	if known, err = n.create(ctx, b, repeat); err != nil {
+		return store.API{}, err
+	}
+	if known != nil {
+		return n.db.APIByMessage(ctx, n.cfg.Namespace, known.ID) //nolint:wrapcheck // it speaks to the caller
+	}
+	return a, nil
 }
 
 // UpdateAPI broadcasts another interface for one of this member's APIs, at the same location. It takes effect when the network has confirmed it.
-func (n *Network) UpdateAPI(ctx context.Context, id, newInterface uuid.UUID) (store.API, error) {
+func (n *Network) UpdateAPI(ctx context.Context, id, newInterface uuid.UUID, key string) (store.API, error) {
 	known, err := n.db.API(ctx, n.cfg.Namespace, id.String())
 	if err != nil {
 		return store.API{}, err //nolint:wrapcheck // it speaks to the caller
@@ -74,12 +109,23 @@ func (n *Network) UpdateAPI(ctx context.Context, id, newInterface uuid.UUID) (st
 	if known.Author != n.author {
 		return store.API{}, pactwire.Conflict("api_foreign", "The API %q belongs to another member of the network.", known.Name)
 	}
+	repeat := newRepeat(key, "update_api", []any{id, newInterface})
+	before, err := n.accept(ctx, repeat)
+	if err != nil {
+		return store.API{}, err
+	}
 	b, a, err := n.defineAPI(store.API{ID: known.ID, Name: known.Name, Interface: newInterface, Location: known.Location})
 	if err != nil {
 		return store.API{}, err
 	}
 	b.Update = &a
-	return a, n.db.CreateBroadcast(ctx, b) //nolint:wrapcheck // it speaks to the caller
+	if before == nil {
+		before, err = n.create(ctx, b, repeat)
+	}
+	if before != nil {
+		a.Message, a.Created = before.ID, before.Created
+	}
+	return a, err
 }
 
 // defineAPI makes the message about an API, and completes the API.
@@ -101,9 +147,11 @@ type MessageInput struct {
 	Tag    string
 	Topics []string          // "default" when there is none
 	Data   []json.RawMessage // any JSON values
+
+	IdempotencyKey string // empty: none
 }
 
-// BroadcastMessage broadcasts an application's message.
+// BroadcastMessage broadcasts an application's message. A repeat with the same idempotency key returns the message of the first time.
 func (n *Network) BroadcastMessage(ctx context.Context, in MessageInput) (store.Message, error) {
 	if err := in.validate(); err != nil {
 		return store.Message{}, err
@@ -116,12 +164,23 @@ func (n *Network) BroadcastMessage(ctx context.Context, in MessageInput) (store.
 	for i, value := range in.Data {
 		values[i] = value
 	}
+	repeat := newRepeat(in.IdempotencyKey, in.Tag, []any{"message", topics, in.Data})
+	known, err := n.accept(ctx, repeat)
+	if err != nil {
+		return store.Message{}, err
+	}
+	if known != nil {
+		return *known, nil
+	}
 	b, err := n.message(store.NewID(), in.Tag, topics, values...)
 	if err != nil {
 		return store.Message{}, err
 	}
-	if err := n.db.CreateBroadcast(ctx, b); err != nil {
-		return store.Message{}, err //nolint:wrapcheck // it speaks to the caller
+	if known, err = n.create(ctx, b, repeat); err != nil {
+		return store.Message{}, err
+	}
+	if known != nil {
+		return *known, nil
 	}
 	return b.Message, nil
 }

@@ -58,11 +58,11 @@ func TestALiarChangesAndStopsNothing(t *testing.T) {
 	w.register(t, liar, "liar \xff\x00")
 	a, b := w.join(t, 1, "alice"), w.join(t, 2, "bob")
 	address := w.chain.Accounts[liar].Address
-	i, err := a.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"))
+	i, err := a.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := a.BroadcastAPI(limited(t), store.API{Name: "api", Interface: *i.ID})
+	api, err := a.BroadcastAPI(limited(t), store.API{Name: "api", Interface: *i.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,11 +293,11 @@ func TestARotatedKeyKeepsItsDefinitions(t *testing.T) {
 	w.register(t, 1, "alice")
 	w.register(t, 2, "bob")
 	p, b := w.join(t, 1, "alice"), w.join(t, 2, "bob")
-	i, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"))
+	i, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := p.BroadcastAPI(limited(t), store.API{Name: "api", Interface: *i.ID})
+	api, err := p.BroadcastAPI(limited(t), store.API{Name: "api", Interface: *i.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestARotatedKeyKeepsItsDefinitions(t *testing.T) {
 			return m.Name == "alice" && store.Account(m.Account) == p.Author()
 		}), err
 	})
-	update, err := p.UpdateAPI(limited(t), api.ID, *i.ID)
+	update, err := p.UpdateAPI(limited(t), api.ID, *i.ID, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestABroadcastIsConfirmed(t *testing.T) {
 	p := w.join(t, 1, "ours")
 	ctx := limited(t)
 
-	i, err := p.BroadcastInterface(ctx, simpleStorage(t, "simple", "1.0"))
+	i, err := p.BroadcastInterface(ctx, simpleStorage(t, "simple", "1.0"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestABroadcastIsConfirmed(t *testing.T) {
 		t.Fatalf("the interface is not there at once: %+v, %v", early, err)
 	}
 	location := common.HexToAddress("0xAb5801a7D398351b8bE11C439e05C5B3259aeC9B")
-	api, err := p.BroadcastAPI(ctx, store.API{Name: "simple-api", Interface: *i.ID, Location: location.Bytes()})
+	api, err := p.BroadcastAPI(ctx, store.API{Name: "simple-api", Interface: *i.ID, Location: location.Bytes()}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +154,12 @@ func TestMembersAgreeOnTheWinnerOfAName(t *testing.T) {
 		var group sync.WaitGroup
 		for _, p := range []*party{a, b} {
 			group.Go(func() {
-				i, err := p.BroadcastInterface(ctx, simpleStorage(t, "contested", fmt.Sprint(round)))
+				i, err := p.BroadcastInterface(ctx, simpleStorage(t, "contested", fmt.Sprint(round)), "")
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				api, err := p.BroadcastAPI(ctx, store.API{Name: fmt.Sprintf("api-%d", round), Interface: *i.ID})
+				api, err := p.BroadcastAPI(ctx, store.API{Name: fmt.Sprintf("api-%d", round), Interface: *i.ID}, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -261,22 +261,22 @@ func TestALateJoinerComesToTheSameState(t *testing.T) {
 	w.register(t, 2, "bob")
 	a := w.join(t, 1, "alice")
 	ctx := limited(t)
-	i, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"))
+	i, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "2"))
+	second, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "2"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID})
+	api, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.WaitConfirmed(ctx, api.Message); err != nil {
 		t.Fatal(err)
 	}
-	update, err := a.UpdateAPI(ctx, api.ID, *second.ID)
+	update, err := a.UpdateAPI(ctx, api.ID, *second.ID, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestALateJoinerComesToTheSameState(t *testing.T) {
 	if err := a.db.DeleteInterface(ctx, "alice", *second.ID); pactwire.KindOf(err) != pactwire.KindConflict {
 		t.Errorf("an interface in use was deleted: %v", err)
 	}
-	if _, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}); pactwire.KindOf(err) != pactwire.KindConflict {
+	if _, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}, ""); pactwire.KindOf(err) != pactwire.KindConflict {
 		t.Errorf("a name was given twice: %v", err)
 	}
 	if err := a.db.DeleteAPI(ctx, "alice", "api"); err != nil {
@@ -302,14 +302,14 @@ func TestALateJoinerComesToTheSameState(t *testing.T) {
 	if _, err := a.db.API(ctx, "alice", "api"); pactwire.KindOf(err) != pactwire.KindNotFound {
 		t.Errorf("the deleted API: %v", err)
 	}
-	again, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID})
+	again, err := a.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.WaitConfirmed(ctx, again.Message); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "1")); pactwire.KindOf(err) != pactwire.KindConflict {
+	if _, err := a.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"), ""); pactwire.KindOf(err) != pactwire.KindConflict {
 		t.Errorf("a version was broadcast twice: %v", err)
 	}
 	if err := a.db.DeleteInterface(ctx, "alice", *second.ID); err != nil {
@@ -327,10 +327,10 @@ func TestALateJoinerComesToTheSameState(t *testing.T) {
 	if got, err := b.db.API(ctx, "bob", "api"); err != nil || got.ID != again.ID {
 		t.Errorf("the newer API has not taken the name: %+v, %v", got, err)
 	}
-	if _, err := b.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}); pactwire.KindOf(err) != pactwire.KindConflict {
+	if _, err := b.BroadcastAPI(ctx, store.API{Name: "api", Interface: *i.ID}, ""); pactwire.KindOf(err) != pactwire.KindConflict {
 		t.Errorf("a name of another member was given: %v", err)
 	}
-	if _, err := b.UpdateAPI(ctx, again.ID, *second.ID); pactwire.KindOf(err) != pactwire.KindConflict {
+	if _, err := b.UpdateAPI(ctx, again.ID, *second.ID, ""); pactwire.KindOf(err) != pactwire.KindConflict {
 		t.Errorf("an API of another member was changed: %v", err)
 	}
 	members, err := b.db.Members(ctx, "bob")
@@ -430,15 +430,15 @@ func TestAnOptimisticCopyGivesWay(t *testing.T) {
 	p.client.Close()
 	p.start(t)
 	ctx := limited(t)
-	own, err := p.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"))
+	own, err := p.BroadcastInterface(ctx, simpleStorage(t, "simple", "1"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ownAPI, err := p.BroadcastAPI(ctx, store.API{Name: "api", Interface: *own.ID})
+	ownAPI, err := p.BroadcastAPI(ctx, store.API{Name: "api", Interface: *own.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost, err := p.BroadcastAPI(ctx, store.API{Name: "on-the-lost-interface", Interface: *own.ID})
+	lost, err := p.BroadcastAPI(ctx, store.API{Name: "on-the-lost-interface", Interface: *own.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,26 +522,115 @@ func TestWhoIsNoMemberIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.join(t, 3, "stranger")
-	i, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = p.WaitConfirmed(limited(t), *i.Message)
+	_, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "")
 	var known *pactwire.Error
-	if !errors.As(err, &known) || known.Code != "message_rejected" || !strings.Contains(known.Message, "NotMember") {
+	if !errors.As(err, &known) || known.Code != "not_a_member" || known.Kind != pactwire.KindConflict {
 		t.Errorf("got %v", err)
 	}
-	own, err := p.db.Interface(limited(t), "stranger", *i.ID)
-	if err != nil || own.State != store.StateRejected {
-		t.Errorf("the own copy is %q, %v", own.State, err)
+	if _, err := p.BroadcastMessage(limited(t), MessageInput{Data: []json.RawMessage{json.RawMessage(`1`)}}); !errors.As(err, &known) || known.Code != "not_a_member" {
+		t.Errorf("got %v", err)
+	}
+	messages, _, err := p.db.ListMessages(limited(t), "stranger", store.Page{})
+	if err != nil || len(messages) != 0 {
+		t.Errorf("stored all the same: %+v, %v", messages, err)
 	}
 	w.register(t, 3, "no stranger any more")
 	m := p.say(t, "1")
 	if err := p.WaitConfirmed(limited(t), m.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1")); err != nil {
-		t.Errorf("the name of a rejected interface is not free: %v", err)
+	if _, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), ""); err != nil {
+		t.Errorf("the name is not free: %v", err)
+	}
+}
+
+// Whoever is removed between the broadcast and the pin is told by the contract.
+func TestThePinContractRefusesWhoIsNoMemberAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 3, "guest")
+	p := w.join(t, 3, "guest")
+	if err := p.WaitConfirmed(limited(t), p.say(t, "1").ID); err != nil {
+		t.Fatal(err)
+	}
+	p.stop()
+	w.chain.Transact(t, admin, w.pin, contracts.Pactwire(), "removeMember", w.chain.Accounts[3].Address)
+	p.open(t) // not running: it does not know of the removal yet
+	var err error
+	if p.Network, err = New(p.cfg, p.db, p.client, p.storage, testLog()); err != nil {
+		t.Fatal(err)
+	}
+	i, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.client.Close()
+	if err := p.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t)
+	err = p.WaitConfirmed(limited(t), *i.Message)
+	var known *pactwire.Error
+	if !errors.As(err, &known) || known.Code != "message_rejected" || !strings.Contains(known.Message, "NotMember") {
+		t.Errorf("got %v", err)
+	}
+	own, err := p.db.Interface(limited(t), "guest", *i.ID)
+	if err != nil || own.State != store.StateRejected {
+		t.Errorf("the own copy is %q, %v", own.State, err)
+	}
+}
+
+func TestARepeatedBroadcastIsOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	p := w.join(t, 1, "alice")
+	first, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "key-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := p.BroadcastInterface(limited(t), simpleStorage(t, "simple", "1"), "key-1")
+	if err != nil || *again.ID != *first.ID || *again.Message != *first.Message {
+		t.Errorf("the repeat gave %v, %v; the first time %v", again.ID, err, first.ID)
+	}
+	if err := p.WaitConfirmed(limited(t), *first.Message); err != nil {
+		t.Fatal(err)
+	}
+	api := store.API{Name: "simple", Interface: *first.ID}
+	a, err := p.BroadcastAPI(limited(t), api, "key-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := p.BroadcastAPI(limited(t), api, "key-2"); err != nil || b.ID != a.ID {
+		t.Errorf("the repeat gave %v, %v; the first time %v", b.ID, err, a.ID)
+	}
+	said := MessageInput{Tag: "x", Topics: []string{"t"}, Data: []json.RawMessage{json.RawMessage(`{"a":1}`)}, IdempotencyKey: "key-3"}
+	ids := make(chan uuid.UUID, 8)
+	var group sync.WaitGroup
+	for range cap(ids) {
+		group.Go(func() {
+			m, err := p.BroadcastMessage(limited(t), said)
+			if err != nil {
+				t.Error(err)
+			}
+			ids <- m.ID
+		})
+	}
+	group.Wait()
+	close(ids)
+	one := <-ids
+	for id := range ids {
+		if id != one {
+			t.Errorf("message %s beside %s", id, one)
+		}
+	}
+	var known *pactwire.Error
+	for _, key := range []string{"key-1", "key-2", "key-3"} {
+		other := said
+		other.Tag, other.IdempotencyKey = "other", key
+		if _, err := p.BroadcastMessage(limited(t), other); !errors.As(err, &known) || known.Code != "idempotency_conflict" {
+			t.Errorf("%s with another body: %v", key, err)
+		}
 	}
 }
 
@@ -580,7 +669,7 @@ func TestALargeMessageGoesInChunks(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(random)
 	i := simpleStorage(t, "large", "1")
 	i.Description = hex.EncodeToString(random)
-	got, err := a.BroadcastInterface(limited(t), i)
+	got, err := a.BroadcastInterface(limited(t), i, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -637,6 +726,7 @@ func TestManyMessagesThatAreNotSmallTogether(t *testing.T) {
 func TestMessagesThatAreNoneAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.register(t, 1, "alice")
 	p := w.join(t, 1, "alice")
 	for name, in := range map[string]MessageInput{
 		"reserved tag": {Tag: "define_api"},
@@ -650,13 +740,13 @@ func TestMessagesThatAreNoneAreRefusedAtOnce(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.BroadcastInterface(limited(t), contract.Interface{}); pactwire.KindOf(err) != pactwire.KindInvalid {
+	if _, err := p.BroadcastInterface(limited(t), contract.Interface{}, ""); pactwire.KindOf(err) != pactwire.KindInvalid {
 		t.Errorf("an interface without a name: %v", err)
 	}
-	if _, err := p.BroadcastAPI(limited(t), store.API{Name: uuid.NewString()}); pactwire.KindOf(err) != pactwire.KindInvalid {
+	if _, err := p.BroadcastAPI(limited(t), store.API{Name: uuid.NewString()}, ""); pactwire.KindOf(err) != pactwire.KindInvalid {
 		t.Errorf("an API with a name like an id: %v", err)
 	}
-	if _, err := p.BroadcastAPI(limited(t), store.API{Name: "x", Interface: uuid.New()}); pactwire.KindOf(err) != pactwire.KindNotFound {
+	if _, err := p.BroadcastAPI(limited(t), store.API{Name: "x", Interface: uuid.New()}, ""); pactwire.KindOf(err) != pactwire.KindNotFound {
 		t.Errorf("an API of no interface: %v", err)
 	}
 }

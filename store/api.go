@@ -44,6 +44,13 @@ func (db *DB) API(ctx context.Context, namespace, nameOrID string) (API, error) 
 	return a, missing(err, "api", nameOrID, "read API "+nameOrID)
 }
 
+// APIByMessage returns the API that a message broadcast, or changed last.
+func (db *DB) APIByMessage(ctx context.Context, namespace string, message uuid.UUID) (API, error) {
+	var a API
+	err := db.db.GetContext(ctx, &a, `SELECT `+apiColumns+` FROM apis WHERE namespace = $1 AND message = $2`, namespace, message)
+	return a, missing(err, "api", message.String(), "read the API of message "+message.String())
+}
+
 // DeleteAPI removes this member's copy. Its author may broadcast another API of the same name afterwards; to everybody else the name
 // stays taken.
 func (db *DB) DeleteAPI(ctx context.Context, namespace, nameOrID string) error {

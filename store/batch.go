@@ -26,6 +26,29 @@ type Batch struct {
 	Pin       *int64     `db:"pin"` // position of the pin that decided it
 }
 
+// BatchPin is where the network's order has a batch.
+type BatchPin struct {
+	Hash        []byte `db:"hash"`
+	Location    string `db:"location"`
+	TxHash      []byte `db:"pin_tx"`
+	BlockNumber int64  `db:"block_number"`
+}
+
+// MessagePin returns where the network's order has a message's batch; nil when it has not, or when that block was reorganised away since.
+func (db *DB) MessagePin(ctx context.Context, chain string, m *Message) (*BatchPin, error) {
+	if m.Batch == nil || m.Pin == nil {
+		return nil, nil //nolint:nilnil // no pin is no error
+	}
+	var pins []BatchPin
+	err := db.db.SelectContext(ctx, &pins, `
+		SELECT b.hash, b.location, b.pin_tx, p.block_number FROM batches b JOIN pins p ON p.chain = $4 AND p.position = b.pin
+		WHERE b.namespace = $1 AND b.id = $2 AND b.author = $3`, m.Namespace, *m.Batch, m.Author, chain)
+	if err != nil || len(pins) == 0 {
+		return nil, wrap(err, "read the pin of message "+m.ID.String())
+	}
+	return &pins[0], nil
+}
+
 // ReadyMessages returns the oldest messages that wait for a batch, with their data: at most maxCount, and at most maxBytes of data unless
 // the first message alone is larger.
 func (db *DB) ReadyMessages(ctx context.Context, namespace string, maxCount int, maxBytes int64) ([]Message, map[uuid.UUID][]Data, error) {

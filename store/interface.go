@@ -47,6 +47,14 @@ func (db *DB) Interface(ctx context.Context, namespace string, id uuid.UUID) (In
 	return i, missing(err, "interface", id.String(), "read interface "+id.String())
 }
 
+// InterfaceByMessage returns the interface that a message broadcast.
+func (db *DB) InterfaceByMessage(ctx context.Context, namespace string, message uuid.UUID) (Interface, error) {
+	var i Interface
+	err := db.db.GetContext(ctx, &i, `SELECT `+interfaceColumns+` FROM interfaces WHERE namespace = $1 AND message = $2 AND deleted IS NULL`,
+		namespace, message)
+	return i, missing(err, "interface", message.String(), "read the interface of message "+message.String())
+}
+
 // InterfaceByName returns one interface by its name and version; a rejected one has neither.
 func (db *DB) InterfaceByName(ctx context.Context, namespace, name, version string) (Interface, error) {
 	var i Interface

@@ -25,6 +25,22 @@ func (db *DB) Members(ctx context.Context, namespace string) ([]Member, error) {
 	return members, wrap(err, "read the members of namespace "+namespace)
 }
 
+// Member returns one active member by its account.
+func (db *DB) Member(ctx context.Context, namespace string, account []byte) (Member, error) {
+	var m Member
+	err := db.db.GetContext(ctx, &m, `
+		SELECT namespace, account, name, url, active, block FROM members WHERE namespace = $1 AND account = $2 AND active`, namespace, account)
+	return m, missing(err, "member", Account(account), "read member "+Account(account))
+}
+
+// MemberByName returns one active member by its name.
+func (db *DB) MemberByName(ctx context.Context, namespace, name string) (Member, error) {
+	var m Member
+	err := db.db.GetContext(ctx, &m, `
+		SELECT namespace, account, name, url, active, block FROM members WHERE namespace = $1 AND name = $2 AND active ORDER BY account LIMIT 1`, namespace, name)
+	return m, missing(err, "member", name, "read member "+name)
+}
+
 // MemberChange is one log of the pin contract about its members. Exactly one of Set, From and Removed is given.
 type MemberChange struct {
 	Set      []byte // this account is a member

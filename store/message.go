@@ -1,10 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,6 +62,9 @@ type Message struct {
 	Transaction *uuid.UUID     `db:"transaction"` // of ours; nil for a foreign message
 	Local       bool           `db:"local"`       // sent by this member
 	Pin         *int64         `db:"pin"`         // position of the pin that decided it
+
+	IdempotencyKey *string `db:"idempotency_key"` // of the request that broadcast it; nil: none
+	BodyHash       []byte  `db:"body_hash"`       // of that request
 }
 
 // DataRef names one value of a message.
@@ -162,7 +168,7 @@ func (m *Message) event(kind string) (Event, error) {
 }
 
 const messageColumns = `namespace, id, network, type, txtype, author, key, created, topics, tag, "group", datahash, hash, data, batch, state, reason,
-	confirmed, transaction, local, pin`
+	confirmed, transaction, local, pin, idempotency_key, body_hash`
 
 // Message returns one message.
 func (db *DB) Message(ctx context.Context, namespace string, id uuid.UUID) (Message, error) {
@@ -180,14 +186,38 @@ type Broadcast struct {
 	Update    *API // a known one with another interface: it takes effect when the network has confirmed it
 }
 
-// CreateBroadcast stores a message of this member, ready to be sent, and its definition, which this member may use at once.
+// ErrRepeated means that a broadcast with the same idempotency key is stored already; see RepeatedMessage.
+var ErrRepeated = errors.New("the idempotency key is in use")
+
+// RepeatedMessage looks whether the idempotency key has been used for a broadcast before: with the same body it returns the message of that time and true,
+// with another body it is a conflict.
+func (db *DB) RepeatedMessage(ctx context.Context, namespace, key string, bodyHash []byte) (m Message, existed bool, err error) {
+	err = db.db.GetContext(ctx, &m, `SELECT `+messageColumns+` FROM messages WHERE namespace = $1 AND idempotency_key = $2`, namespace, key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Message{}, false, nil
+	case err != nil:
+		return Message{}, false, wrap(err, "read what idempotency key "+key+" stands for")
+	case !bytes.Equal(m.BodyHash, bodyHash):
+		return Message{}, false, pactwire.Conflict("idempotency_conflict", "The idempotency key %q has been used before with another request.", key)
+	}
+	return m, true, nil
+}
+
+// CreateBroadcast stores a message of this member, ready to be sent, and its definition, which this member may use at once. It fails with ErrRepeated
+// when the message's idempotency key is in use.
 func (db *DB) CreateBroadcast(ctx context.Context, b *Broadcast) error {
 	m := &b.Message
 	err := db.inTx(ctx, "store message "+m.ID.String(), func(tx *sqlx.Tx) error {
 		m.State, m.Local = StateReady, true
 		_, err := tx.NamedExecContext(ctx, `
-			INSERT INTO messages (namespace, id, network, type, txtype, author, key, created, topics, tag, "group", datahash, hash, data, state, local)
-			VALUES (:namespace, :id, :network, :type, :txtype, :author, :key, :created, :topics, :tag, :group, :datahash, :hash, :data, :state, true)`, m)
+			INSERT INTO messages (namespace, id, network, type, txtype, author, key, created, topics, tag, "group", datahash, hash, data, state, local,
+				idempotency_key, body_hash)
+			VALUES (:namespace, :id, :network, :type, :txtype, :author, :key, :created, :topics, :tag, :group, :datahash, :hash, :data, :state, true,
+				:idempotency_key, NULLIF(CAST(:body_hash AS bytea), ''))`, m)
+		if violates(err, "messages_idempotency") {
+			return ErrRepeated
+		}
 		if err != nil {
 			return fmt.Errorf("insert the message: %w", err)
 		}

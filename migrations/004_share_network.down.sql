@@ -1,0 +1,3 @@
+DROP TABLE deferred_pins;
+DROP INDEX messages_idempotency;
+ALTER TABLE messages DROP COLUMN body_hash, DROP COLUMN idempotency_key;
