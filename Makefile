@@ -13,7 +13,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run test test-short bench generate contracts verify lint format openapi-lint postgres clean
+.PHONY: help build run test test-short killloop bench generate contracts verify lint format openapi-lint postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: postgres ## run all tests with the race detector (PKG=./store FILTER=TestN
 
 test-short: postgres ## run the tests without the long ones and without the race detector
 	$(WITH_POSTGRES) go test -short -timeout $(TIMEOUT) $(if $(FILTER),-run '$(FILTER)') $(PKG)
+
+killloop: postgres ## kill service, database, chain and connections at random for a long time, and check that no event is lost (DURATION=3m for each form)
+	PACTWIRE_KILLLOOP=$(or $(DURATION),3m) $(WITH_POSTGRES) go test -timeout 2h -run 'TestKillLoop' -v ./internal/e2e
 
 bench: postgres ## run the benchmarks
 	$(WITH_POSTGRES) go test -run '^$$' -bench '$(or $(FILTER),.)' -benchmem -timeout $(TIMEOUT) $(PKG)

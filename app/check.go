@@ -71,6 +71,9 @@ func (c *Config) check() []error {
 	if c.RequestTimeout > maxRequestTime {
 		k.add("request-timeout", "must be at most %s", maxRequestTime)
 	}
+	if c.LeaseTime < time.Second || c.LeaseTime > time.Hour {
+		k.add("lease-time", "must be between 1s and 1h")
+	}
 	if !validName.MatchString(c.OrgName) {
 		k.add("org-name", "%q is no name: 1 to 64 letters, digits, dots, dashes and underscores", c.OrgName)
 	}

@@ -35,6 +35,7 @@ type Config struct {
 	MaxBody        int64
 	RequestTimeout time.Duration
 	DrainTimeout   time.Duration
+	LeaseTime      time.Duration // how soon another replica takes over the work of one that died
 	OrgName        string
 	Migrate        bool // bring the schema up to date at the start; dev always does
 	Insecure       bool // listen beyond loopback without authentication

@@ -51,7 +51,7 @@ func (s *service) tryDatabase(ctx context.Context, url string, latest uint) (par
 		return schema, fmt.Sprintf("the schema has version %d, this binary knows only %d", version.Number, latest), nil
 	}
 	s.readiness.have(schema)
-	if s.db, err = store.Open(ctx, store.Config{URL: url}, s.log); err != nil {
+	if s.db, err = store.Open(ctx, store.Config{URL: url, LeaseTTL: s.cfg.LeaseTime}, s.log); err != nil {
 		return database, "it cannot be reached", err
 	}
 	if s.embedded.SoleUser {

@@ -27,6 +27,7 @@ func settings() []setting {
 		{"rpc-url", ModeServe, "", "the chain's JSON-RPC `URL` (http, https, ws, wss), or several separated by commas", func(c *Config) value { return list(&c.single.rpcURLs) }, hideRPC},
 		{"keystore", ModeServe, "", "Ethereum keystore `file` with the signing key, or a folder of them", func(c *Config) value { return text(&c.single.keystore) }, nil},
 		{"password-file", ModeServe, "", "`file` with the keystore's password in its first line", func(c *Config) value { return text(&c.single.passwordFile) }, nil},
+		{"lease-time", both, "10s", "how soon other replicas take over the work of one that died: `duration`", func(c *Config) value { return duration(&c.LeaseTime) }, nil},
 		{"pin-contract", both, "", "`address` of the pin contract", func(c *Config) value { return address(&c.single.pinContract) }, nil},
 		{"pin-block", both, "0", "`block` in which the pin contract was deployed", func(c *Config) value { return count(&c.single.pinBlock) }, nil},
 		{"confirmations", both, "", "`blocks` that must follow one until its events count (default 0 on development chains, 12 elsewhere)", func(c *Config) value { return optionalCount(&c.single.confirmations) }, nil},

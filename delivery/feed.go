@@ -180,9 +180,10 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 	}
 	f.update(ctx, sub)
 	f.mu.Lock()
-	f.window.start(sub.Position, sub.Beyond)
+	f.window.resume(sub.Position, sub.Beyond)
 	f.written, f.active, f.leading = sub.Position, nil, true
 	f.generation++
+	signal(f.dirty) // what could not be written under the last lease
 	f.mu.Unlock()
 
 	work, cancel := context.WithCancel(ctx)

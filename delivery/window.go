@@ -44,6 +44,22 @@ func (w *window) start(position int64, beyond []int64) {
 	}
 }
 
+// resume puts the window at a position as start does, and keeps what was acknowledged before: an acknowledgement counts even if the store could not keep it
+// while the lease was away. Nothing may be in flight.
+func (w *window) resume(position int64, beyond []int64) {
+	known, skip := w.scanned, w.skip
+	if w.byID == nil { // the first time
+		known, skip = position, nil
+	}
+	w.start(max(position, known), beyond)
+	for _, s := range skip {
+		if s.last > w.scanned {
+			w.addSkip(max(s.first, w.scanned+1), s.last)
+		}
+	}
+	w.pass(w.scanned)
+}
+
 // room is the number of events that may be delivered now.
 func (w *window) room() int {
 	return max(0, min(w.limit-w.open, maxBeyond-(len(w.flight)-w.first-w.open)))

@@ -181,3 +181,31 @@ func TestWindowIsBoundedBehindAGap(t *testing.T) {
 		t.Errorf("position %d of %d, %d entries left", w.position(), n, len(w.flight))
 	}
 }
+
+// TestWindowKeepsAcknowledgementsOverALostLease has the store know less than the window, and then more.
+func TestWindowKeepsAcknowledgementsOverALostLease(t *testing.T) {
+	t.Parallel()
+	var w window
+	w.resume(-1, nil)
+	if w.position() != -1 {
+		t.Fatalf("it starts at %d", w.position())
+	}
+	w.limit = 10
+	ids := make([]uuid.UUID, 9)
+	for i := range ids {
+		ids[i] = uuid.New()
+		w.deliver(int64(i+1), ids[i])
+	}
+	for _, i := range []int{0, 1, 2, 5, 6} {
+		w.ack(&ids[i])
+	}
+	w.reset()
+	w.resume(1, []int64{3, 3}) // the store has heard of 1 and 3
+	if w.position() != 3 || !w.skips(6) || !w.skips(7) || w.skips(4) || w.skips(5) || w.skips(8) {
+		t.Errorf("position %d, skips %v", w.position(), w.skip)
+	}
+	w.resume(6, []int64{8, 8}) // another replica had it in between
+	if w.position() != 6 || !w.skips(7) || !w.skips(8) || w.skips(9) {
+		t.Errorf("position %d, skips %v", w.position(), w.skip)
+	}
+}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq" // the database driver
+	"github.com/lib/pq"
 
 	pactwire "github.com/pactwire/pactwire"
 )
@@ -20,6 +20,7 @@ type Config struct {
 	URL      string
 	MaxConns int           // open connections; 40 when zero
 	LeaseTTL time.Duration // how long a lease outlives its owner; 10 s when zero
+	Silence  time.Duration // how long the server may leave a statement without a sign of life; 30 s when zero
 }
 
 // DB is the database with the notifications that go with it.
@@ -28,6 +29,7 @@ type DB struct {
 	db       *sqlx.DB
 	log      *slog.Logger
 	leaseTTL time.Duration
+	renewals *renewals
 
 	mu         sync.Mutex
 	statements map[string]*sqlx.Stmt
@@ -41,10 +43,15 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*DB, error) {
 	if cfg.LeaseTTL == 0 {
 		cfg.LeaseTTL = 10 * time.Second
 	}
-	db, err := sqlx.Open("postgres", cfg.URL)
+	if cfg.Silence == 0 {
+		cfg.Silence = 30 * time.Second
+	}
+	connector, err := pq.NewConnector(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
+	connector.Dialer(dialer{silence: cfg.Silence})
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(cfg.MaxConns)
 	db.SetMaxIdleConns(cfg.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
@@ -53,7 +60,8 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*DB, error) {
 		return nil, wrap(err, "reach the database")
 	}
 	return &DB{
-		Notifier: newNotifier(cfg.URL, db, log), db: db, log: log, leaseTTL: cfg.LeaseTTL, statements: map[string]*sqlx.Stmt{},
+		Notifier: newNotifier(cfg.URL, db, log), db: db, log: log, leaseTTL: cfg.LeaseTTL, renewals: newRenewals(db, cfg.LeaseTTL, log),
+		statements: map[string]*sqlx.Stmt{},
 	}, nil
 }
 
@@ -93,19 +101,48 @@ func (db *DB) inTx(ctx context.Context, doing string, fn func(*sqlx.Tx) error) e
 }
 
 // prepared returns the prepared form of a hot statement: lib/pq spends one more round trip on each unprepared one with arguments.
-// query must be a constant: prepared statements are kept until Close.
+// query must be a constant: prepared statements are kept until Close. Preparing takes a connection, so it must not be done inside a transaction, which
+// holds one while all others may be taken by transactions that want the same: a transaction uses a statements value, made before it begins.
 func (db *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	db.mu.Lock()
-	defer db.mu.Unlock()
-	if s := db.statements[query]; s != nil {
+	s := db.statements[query]
+	db.mu.Unlock()
+	if s != nil {
 		return s, nil
 	}
-	s, err := db.db.PreparexContext(ctx, query)
+	s, err := db.db.PreparexContext(ctx, query) // without the lock: whoever waits for a connection must not hold up those who have one
 	if err != nil {
 		return nil, fmt.Errorf("prepare a statement: %w", err)
 	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if first := db.statements[query]; first != nil { // somebody was faster
+		_ = s.Close()
+		return first, nil
+	}
 	db.statements[query] = s
 	return s, nil
+}
+
+// statements are prepared statements for use in a transaction.
+type statements map[string]*sqlx.Stmt
+
+// prepareAll prepares what a transaction is about to use.
+func (db *DB) prepareAll(ctx context.Context, queries ...string) (statements, error) {
+	all := make(statements, len(queries))
+	for _, query := range queries {
+		s, err := db.prepared(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		all[query] = s
+	}
+	return all, nil
+}
+
+// in returns one of the statements as part of the transaction, on the transaction's own connection.
+func (s statements) in(ctx context.Context, tx *sqlx.Tx, query string) *sqlx.Stmt {
+	return tx.StmtxContext(ctx, s[query])
 }
 
 // missing turns "no rows" into a pactwire.KindNotFound about the resource, and says what was being done for anything else.

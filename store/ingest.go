@@ -71,31 +71,27 @@ func (db *DB) ClaimChain(ctx context.Context, name string, lease Lease) (Chain, 
 // recorded once per listener, whatever ranges overlap. It returns ErrFenced when another reader has taken over, and ErrMoved when the live part does not
 // stand at From.
 func (db *DB) RecordBlocks(ctx context.Context, b BlockBatch) error {
-	// Prepared before the transaction begins: preparing takes a connection of its own, and all may be taken by transactions.
-	for _, query := range []string{
-		sqlMoveLive, sqlMoveCatchUp, sqlRememberBlocks, sqlRecorded, sqlAdvanceListeners, sqlInsertBlockchainEvents,
-	} {
-		if _, err := db.prepared(ctx, query); err != nil {
-			return wrap(err, "record blocks")
-		}
+	hot, err := db.prepareAll(ctx, sqlMoveLive, sqlMoveCatchUp, sqlRememberBlocks, sqlRecorded, sqlAdvanceListeners, sqlInsertBlockchainEvents)
+	if err != nil {
+		return wrap(err, "record blocks")
 	}
 	var namespaces map[string]bool
-	err := db.inTx(ctx, fmt.Sprintf("record blocks %d to %d of chain %s", b.From, b.To, b.Chain), func(tx *sqlx.Tx) error {
-		next, err := db.move(ctx, tx, b)
+	err = db.inTx(ctx, fmt.Sprintf("record blocks %d to %d of chain %s", b.From, b.To, b.Chain), func(tx *sqlx.Tx) error {
+		next, err := hot.move(ctx, tx, b)
 		if err != nil {
 			return err
 		}
-		events, err := db.unrecorded(ctx, tx, b)
+		events, err := hot.unrecorded(ctx, tx, b)
 		if err != nil {
 			return err
 		}
-		if events, err = db.advanceListeners(ctx, tx, b, next, events); err != nil {
+		if events, err = hot.advanceListeners(ctx, tx, b, next, events); err != nil {
 			return err
 		}
 		if err := insertPins(ctx, tx, b); err != nil {
 			return err
 		}
-		namespaces, err = db.insertEvents(ctx, tx, events)
+		namespaces, err = hot.insertEvents(ctx, tx, events)
 		return err
 	})
 	if err != nil {
@@ -141,13 +137,13 @@ const (
 )
 
 // move moves the position and takes the chain's row lock, which serialises all readers. It returns the chain's NextBlock.
-func (db *DB) move(ctx context.Context, tx *sqlx.Tx, b BlockBatch) (int64, error) {
+func (hot statements) move(ctx context.Context, tx *sqlx.Tx, b BlockBatch) (int64, error) {
 	query, args := sqlMoveLive, []any{b.Chain, b.Lease.Epoch, b.From, b.To + 1, b.Demote}
 	if b.CatchUp != nil {
 		query, args = sqlMoveCatchUp, []any{b.Chain, b.Lease.Epoch, b.To + 1, b.CatchUp.Pins}
 	}
 	var next int64
-	err := db.hot(ctx, tx, query, func(s *sqlx.Stmt) error { return s.GetContext(ctx, &next, args...) })
+	err := hot.in(ctx, tx, query).GetContext(ctx, &next, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		var epoch int64
 		if err := tx.GetContext(ctx, &epoch, `SELECT epoch FROM chains WHERE name = $1`, b.Chain); err != nil {
@@ -179,10 +175,7 @@ func (db *DB) move(ctx context.Context, tx *sqlx.Tx, b BlockBatch) (int64, error
 	for i, block := range b.Blocks {
 		numbers[i], hashes[i], parents[i] = block.Number, block.Hash, block.Parent
 	}
-	err = db.hot(ctx, tx, sqlRememberBlocks, func(s *sqlx.Stmt) error {
-		_, err := s.ExecContext(ctx, b.Chain, pq.Array(numbers), pq.Array(hashes), pq.Array(parents), next-b.Keep)
-		return err
-	})
+	_, err = hot.in(ctx, tx, sqlRememberBlocks).ExecContext(ctx, b.Chain, pq.Array(numbers), pq.Array(hashes), pq.Array(parents), next-b.Keep)
 	if err != nil {
 		return 0, fmt.Errorf("remember the blocks: %w", err)
 	}
@@ -196,7 +189,7 @@ type logKey struct {
 }
 
 // unrecorded leaves out the events whose log is recorded already for their listener.
-func (db *DB) unrecorded(ctx context.Context, tx *sqlx.Tx, b BlockBatch) ([]BlockchainEvent, error) {
+func (hot statements) unrecorded(ctx context.Context, tx *sqlx.Tx, b BlockBatch) ([]BlockchainEvent, error) {
 	if len(b.Events) == 0 {
 		return nil, nil
 	}
@@ -207,9 +200,7 @@ func (db *DB) unrecorded(ctx context.Context, tx *sqlx.Tx, b BlockBatch) ([]Bloc
 		Hash     []byte    `db:"block_hash"`
 	}
 	ids, _ := countByListener(b.Events)
-	err := db.hot(ctx, tx, sqlRecorded, func(s *sqlx.Stmt) error {
-		return s.SelectContext(ctx, &rows, pq.Array(ids), b.From, b.To)
-	})
+	err := hot.in(ctx, tx, sqlRecorded).SelectContext(ctx, &rows, pq.Array(ids), b.From, b.To)
 	if err != nil {
 		return nil, fmt.Errorf("look for records: %w", err)
 	}
@@ -230,7 +221,7 @@ func (db *DB) unrecorded(ctx context.Context, tx *sqlx.Tx, b BlockBatch) ([]Bloc
 }
 
 // advanceListeners moves the checkpoints of those who catch up, counts the events, and leaves out those of listeners that are gone.
-func (db *DB) advanceListeners(ctx context.Context, tx *sqlx.Tx, b BlockBatch, next int64, events []BlockchainEvent) ([]BlockchainEvent, error) {
+func (hot statements) advanceListeners(ctx context.Context, tx *sqlx.Tx, b BlockBatch, next int64, events []BlockchainEvent) ([]BlockchainEvent, error) {
 	ids, counts := countByListener(events)
 	if b.CatchUp != nil {
 		seen := make(map[string]bool, len(ids))
@@ -247,9 +238,7 @@ func (db *DB) advanceListeners(ctx context.Context, tx *sqlx.Tx, b BlockBatch, n
 		return nil, nil
 	}
 	var there []uuid.UUID
-	err := db.hot(ctx, tx, sqlAdvanceListeners, func(s *sqlx.Stmt) error {
-		return s.SelectContext(ctx, &there, pq.Array(ids), pq.Array(counts), b.CatchUp != nil, b.To+1, next)
-	})
+	err := hot.in(ctx, tx, sqlAdvanceListeners).SelectContext(ctx, &there, pq.Array(ids), pq.Array(counts), b.CatchUp != nil, b.To+1, next)
 	if err != nil {
 		return nil, fmt.Errorf("move the listeners: %w", err)
 	}
@@ -306,7 +295,7 @@ const sqlInsertBlockchainEvents = `
 // insertEvents appends the events to the history and records them under the sequences that they got there. It returns their namespaces.
 //
 // The history comes first, although appending to it takes the namespace's lock: the record needs the sequence. Only the insertion of the records follows.
-func (db *DB) insertEvents(ctx context.Context, tx *sqlx.Tx, events []BlockchainEvent) (map[string]bool, error) {
+func (hot statements) insertEvents(ctx context.Context, tx *sqlx.Tx, events []BlockchainEvent) (map[string]bool, error) {
 	namespaces := map[string]bool{}
 	now := Now()
 	for start := 0; start < len(events); start += rowsPerStatement {
@@ -328,11 +317,9 @@ func (db *DB) insertEvents(ctx context.Context, tx *sqlx.Tx, events []Blockchain
 			slice[i].Sequence = history[i].Sequence
 			c.add(&slice[i])
 		}
-		err := db.hot(ctx, tx, sqlInsertBlockchainEvents, func(s *sqlx.Stmt) error {
-			_, err := s.ExecContext(ctx, pq.Array(c.id), pq.Array(c.namespace), pq.Array(c.sequence), pq.Array(c.listener), pq.Array(c.name),
-				pq.Array(c.protocolID), pq.Array(c.txHash), pq.Array(c.block), pq.Array(c.blockHash), pq.Array(c.log), pq.Array(c.timestamp))
-			return err
-		})
+		_, err := hot.in(ctx, tx, sqlInsertBlockchainEvents).ExecContext(ctx, pq.Array(c.id), pq.Array(c.namespace), pq.Array(c.sequence),
+			pq.Array(c.listener), pq.Array(c.name), pq.Array(c.protocolID), pq.Array(c.txHash), pq.Array(c.block), pq.Array(c.blockHash), pq.Array(c.log),
+			pq.Array(c.timestamp))
 		if err != nil {
 			return nil, fmt.Errorf("insert blockchain events: %w", err)
 		}
@@ -359,13 +346,4 @@ func (c *recordColumns) add(e *BlockchainEvent) {
 	c.blockHash = append(c.blockHash, e.BlockHash)
 	c.log = append(c.log, e.LogIndex)
 	c.timestamp = append(c.timestamp, e.Timestamp.Unix())
-}
-
-// hot runs a statement that RecordBlocks has prepared.
-func (db *DB) hot(ctx context.Context, tx *sqlx.Tx, query string, fn func(*sqlx.Stmt) error) error {
-	s, err := db.prepared(ctx, query)
-	if err != nil {
-		return err
-	}
-	return fn(tx.StmtxContext(ctx, s))
 }

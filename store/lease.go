@@ -26,7 +26,7 @@ func (db *DB) WithLease(ctx context.Context, name string, fn func(context.Contex
 	free := db.Subscribe(TopicLease(name))
 	defer free.Close()
 	for {
-		owner := uuid.New()
+		owner, asked := uuid.New(), time.Now()
 		lease, held, err := db.acquireLease(ctx, name, owner)
 		switch {
 		case ctx.Err() != nil:
@@ -37,7 +37,7 @@ func (db *DB) WithLease(ctx context.Context, name string, fn func(context.Contex
 		case err != nil:
 			db.log.WarnContext(ctx, "acquire a lease", "lease", name, "error", err)
 		case held:
-			err, lost := db.hold(ctx, lease, fn)
+			err, lost := db.hold(ctx, lease, asked, fn)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -55,39 +55,14 @@ func (db *DB) WithLease(ctx context.Context, name string, fn func(context.Contex
 	}
 }
 
-// hold runs fn and renews the lease beside it.
-func (db *DB) hold(ctx context.Context, lease Lease, fn func(context.Context, Lease) error) (err error, lost bool) { //nolint:revive // the error is the holder's own
+// hold runs fn while the lease is renewed beside it.
+func (db *DB) hold(ctx context.Context, lease Lease, asked time.Time, fn func(context.Context, Lease) error) (err error, lost bool) { //nolint:revive // the error is the holder's own
 	work, cancel := context.WithCancelCause(ctx)
-	renewed := make(chan struct{})
-	go func() {
-		defer close(renewed)
-		good := time.Now()
-		for {
-			select {
-			case <-work.Done():
-				return
-			case <-time.After(db.leaseTTL / 4):
-			}
-			asked := time.Now()
-			until, stop := context.WithDeadline(work, good.Add(db.leaseTTL*3/4))
-			ok, err := db.renewLease(until, lease)
-			stop()
-			switch {
-			case work.Err() != nil:
-				return
-			case err == nil && ok:
-				good = asked
-			case err == nil, time.Since(good) > db.leaseTTL*3/4:
-				// Stopping a quarter early leaves the holder time to notice before somebody else may own the lease.
-				cancel(errLeaseLost)
-				return
-			}
-		}
-	}()
+	release := db.renewals.keep(lease, asked, func() { cancel(errLeaseLost) })
 	err = fn(work, lease)
 	lost = errors.Is(context.Cause(work), errLeaseLost) || errors.Is(err, ErrFenced)
 	cancel(nil)
-	<-renewed
+	release()
 	db.giveBack(ctx, lease)
 	return err, lost
 }
@@ -115,17 +90,6 @@ func (db *DB) acquireLease(ctx context.Context, name string, owner uuid.UUID) (L
 		return Lease{}, false, nil
 	}
 	return got[0], true, nil
-}
-
-func (db *DB) renewLease(ctx context.Context, lease Lease) (bool, error) {
-	result, err := db.db.ExecContext(ctx, `
-		UPDATE leases SET expires = now() + $3 * interval '1 millisecond' WHERE name = $1 AND owner = $2 AND expires > now()`,
-		lease.Name, lease.Owner, db.leaseTTL.Milliseconds())
-	if err != nil {
-		return false, wrap(err, "renew lease "+lease.Name)
-	}
-	n, err := result.RowsAffected()
-	return n == 1, wrap(err, "renew lease "+lease.Name)
 }
 
 func (db *DB) releaseLease(ctx context.Context, lease Lease) error {

@@ -135,7 +135,7 @@ func (n *Notifier) wakeAll() {
 
 // Run carries notifications between processes until ctx ends.
 func (n *Notifier) Run(ctx context.Context) error {
-	listener := pq.NewListener(n.url, 100*time.Millisecond, 5*time.Second, func(event pq.ListenerEventType, err error) {
+	listener := pq.NewDialListener(dialer{silence: 75 * time.Second}, n.url, 100*time.Millisecond, 5*time.Second, func(event pq.ListenerEventType, err error) {
 		if err != nil {
 			n.log.WarnContext(ctx, "notification connection", "event", int(event), "error", err)
 		}
