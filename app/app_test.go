@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -344,6 +345,28 @@ func TestAuthenticationHoldsForRESTAndWebSocket(t *testing.T) {
 	}
 }
 
+// dev runs `dev` on a database and a chain until it is ready or fails.
+func dev(t *testing.T, database string, chain *chaintest.Chain) error {
+	t.Helper()
+	options := app.Options{Embedded: func(context.Context) (app.Embedded, error) {
+		return app.Embedded{DatabaseURL: database, SoleUser: true, RPCURLs: []string{chain.WSURL()}, Keys: []*ecdsa.PrivateKey{chain.Accounts[0].Key}}, nil
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	a, err := app.New(ctx, load(t, app.ModeDev, map[string]string{"listen": "127.0.0.1:0"}), options, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-a.Ready():
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return a.Run(ctx)
+}
+
 func TestStartFailsForGoodWhereWaitingIsOfNoUse(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.New(t)
@@ -359,6 +382,13 @@ func TestStartFailsForGoodWhereWaitingIsOfNoUse(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on with a default key that nobody holds")
+	}
+	database := pgtest.New(t)
+	for _, want := range []string{"", "another development chain"} {
+		err := dev(t, database, chaintest.New(t))
+		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("a database with a new chain: %v; want %q", err, want)
+		}
 	}
 	c := load(t, app.ModeDev, map[string]string{"listen": strings.TrimPrefix(chain.HTTPURL(), "http://")})
 	if _, err := app.New(t.Context(), c, app.Options{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "--listen") {

@@ -234,6 +234,12 @@ func (s *service) pinContract(starting context.Context, n NamespaceConfig, on *h
 		if starting.Err() != nil {
 			return address, err
 		}
+		var known *pactwire.Error
+		if s.isEmbedded(n.Chain) && errors.As(err, &known) && known.Code == "pin_contract_missing" {
+			// All embedded chains begin with the same block, so that only what is on them tells one from another.
+			return address, fmt.Errorf("the database belongs to another development chain than the one in the data folder; take the two that go together, "+
+				"or an empty database: %w", err)
+		}
 		s.readiness.need(part, publicReason(err))
 		s.log.WarnContext(starting, "the pin contract is not usable; trying again", "chain", n.Chain, "error", err)
 		if err := pause(starting); err != nil {
@@ -259,12 +265,22 @@ func (s *service) findPinContract(ctx context.Context, n NamespaceConfig, on *ha
 	if err != nil {
 		return common.Address{}, err //nolint:wrapcheck // it says what it did
 	}
-	if len(known.PinContract) == 0 && len(c.RPCURLs) > 0 {
+	if len(known.PinContract) == 0 && !s.isEmbedded(c.Name) {
 		return common.Address{}, pactwire.Conflict("pin_contract_unknown", "no address is configured; deploy contracts/artifacts/Pactwire.json and give pin-contract and pin-block")
 	}
 	return multiparty.EnsurePinContract(ctx, multiparty.Deployment{ //nolint:wrapcheck // it says what it did
 		Namespace: n.Name, Chain: c.Name, Key: key, Name: s.cfg.OrgName, URL: s.publicURL(),
 	}, s.db, on.Client)
+}
+
+// isEmbedded tells whether a chain is the embedded one.
+func (s *service) isEmbedded(name string) bool {
+	for _, c := range s.cfg.Chains {
+		if c.Name == name {
+			return len(c.RPCURLs) == 0
+		}
+	}
+	return false
 }
 
 // publicReason is what a client may read of an error.
