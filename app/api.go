@@ -9,15 +9,17 @@ import (
 	"github.com/pactwire/pactwire/console"
 	"github.com/pactwire/pactwire/delivery"
 	"github.com/pactwire/pactwire/handlers"
+	"github.com/pactwire/pactwire/webhook"
 	"github.com/pactwire/pactwire/ws"
 )
 
 // newAPI mounts everything that clients reach: REST, WebSocket, Swagger UI.
-func (s *service) newAPI(namespaces []handlers.Namespace, deliveries *delivery.Manager) (http.Handler, error) {
+func (s *service) newAPI(namespaces []handlers.Namespace, deliveries *delivery.Manager, webhooks *webhook.Server) (http.Handler, error) {
 	server, err := handlers.New(handlers.Config{
 		NodeName: s.cfg.OrgName, Version: s.opts.Version, SchemaVersion: s.schema, PublicURL: s.publicURL(), TrustedProxies: s.cfg.TrustedProxies,
 		MaxBody: s.cfg.MaxBody, RequestTimeout: s.cfg.RequestTimeout, Registerer: s.registry, Authenticators: s.auth, Namespaces: namespaces,
-		Page: func(title, documentURL string) []byte { return console.Page(title, documentURL, s.basePath()) }, PagePolicy: console.Policy,
+		PingWebhook: webhooks.Ping,
+		Page:        func(title, documentURL string) []byte { return console.Page(title, documentURL, s.basePath()) }, PagePolicy: console.Policy,
 	}, s.db, deliveries, s.log)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what it did

@@ -41,6 +41,7 @@ type Config struct {
 	Insecure       bool // listen beyond loopback without authentication
 	TrustedProxies []netip.Prefix
 	Auth           AuthConfig
+	Webhooks       WebhooksConfig
 	Chains         []ChainConfig
 	Namespaces     []NamespaceConfig
 
@@ -53,6 +54,19 @@ type Config struct {
 type AuthConfig struct {
 	UsersFile  string
 	TokensFile string
+}
+
+// WebhooksConfig says where webhooks may lead.
+type WebhooksConfig struct {
+	AllowPrivate *bool // to this machine and private networks too; nil: in dev only
+}
+
+// MayBePrivate tells whether webhooks may lead to this machine and to private networks.
+func (c *Config) MayBePrivate() bool {
+	if c.Webhooks.AllowPrivate == nil {
+		return c.Mode == ModeDev
+	}
+	return *c.Webhooks.AllowPrivate
 }
 
 // Enabled tells whether requests must be authenticated.

@@ -18,6 +18,7 @@ import (
 	"github.com/pactwire/pactwire/multiparty"
 	onchain "github.com/pactwire/pactwire/sharedstorage/chain"
 	"github.com/pactwire/pactwire/store"
+	"github.com/pactwire/pactwire/webhook"
 	"github.com/pactwire/pactwire/ws"
 )
 
@@ -96,15 +97,26 @@ func (s *service) start(starting, work context.Context, group *errgroup.Group) e
 	if err != nil {
 		return err
 	}
-	deliveries := delivery.New(delivery.Config{Registerer: s.registry}, s.db, s.log)
+	targets := webhook.Targets{AllowPrivate: s.cfg.MayBePrivate()}
+	deliveries := delivery.New(delivery.Config{Registerer: s.registry, CheckURL: targets.CheckURL}, s.db, s.log)
 	group.Go(func() error { return deliveries.Run(work) })
-	api, err := s.newAPI(networks, deliveries)
+	webhooks := webhook.New(webhook.Config{Targets: targets, Namespaces: s.namespaceNames(), Registerer: s.registry}, deliveries, s.log)
+	group.Go(func() error { return webhooks.Run(work) })
+	api, err := s.newAPI(networks, deliveries, webhooks)
 	if err != nil {
 		return err
 	}
 	s.api.Store(&api)
 	s.readiness.have("start")
 	return nil
+}
+
+func (s *service) namespaceNames() []string {
+	names := make([]string, len(s.cfg.Namespaces))
+	for i, n := range s.cfg.Namespaces {
+		names[i] = n.Name
+	}
+	return names
 }
 
 // startChains connects to all chains at once, and starts what submits to them and reads from them.

@@ -55,6 +55,26 @@ func boolean(p *bool) value {
 	}, func() string { return strconv.FormatBool(*p) }}
 }
 
+func optionalBoolean(p **bool) value {
+	return value{func(s string) error {
+		if s == "" {
+			*p = nil
+			return nil
+		}
+		var b bool
+		if err := boolean(&b).set(s); err != nil {
+			return err
+		}
+		*p = &b
+		return nil
+	}, func() string {
+		if *p == nil {
+			return ""
+		}
+		return strconv.FormatBool(**p)
+	}}
+}
+
 func level(p *slog.Level) value {
 	return value{func(s string) error {
 		if !slices.Contains([]string{"debug", "info", "warn", "error"}, strings.ToLower(s)) {

@@ -56,20 +56,31 @@ func (c *cursor) flush(ctx context.Context) error {
 func (c *cursor) write(ctx context.Context) error {
 	f := c.feed
 	f.mu.Lock()
-	position, acks := f.window.position(), f.window.acks
-	if position == c.position && acks == c.acks {
+	position, acks, letters := f.window.position(), f.window.acks, f.letters
+	if position == c.position && acks == c.acks && len(letters) == 0 {
 		f.mu.Unlock()
 		return nil
 	}
-	beyond := f.window.beyond()
+	move := store.Move{ID: f.ref.ID, Epoch: c.epoch, Position: position, Beyond: f.window.beyond()}
 	f.mu.Unlock()
-	if err := f.m.mover.write(ctx, store.Move{ID: f.ref.ID, Epoch: c.epoch, Position: position, Beyond: beyond}); err != nil {
-		return err
+	var err error
+	if len(letters) > 0 { // what they are acknowledged by is their being kept
+		err = f.m.db.MoveWithDeadLetters(ctx, move, letters)
+	} else {
+		err = f.m.mover.write(ctx, move)
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // the store has said what it was doing
 	}
 	f.m.metrics.moves.Inc()
 	c.position, c.acks = position, acks
 	f.mu.Lock()
 	f.written = position
+	if f.letters = f.letters[len(letters):]; len(f.letters) == 0 && f.kept != nil {
+		f.letters = nil
+		close(f.kept)
+		f.kept = nil
+	}
 	f.mu.Unlock()
 	return nil
 }

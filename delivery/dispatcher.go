@@ -11,6 +11,7 @@ import (
 const (
 	burstEvents = 512
 	burstBytes  = 64 << 10
+	batchBytes  = 1 << 20 // of the events of a batch
 )
 
 // turn is what the dispatcher does next.
@@ -19,8 +20,11 @@ type turn struct {
 	generation int
 	scanned    int64
 	room       int
+	limit      int // of the window
 	matcher    *Matcher
 	withData   bool
+	batch      bool // several events at once, acknowledged together
+	redrive    bool // dead letters wait to be delivered again
 }
 
 // dispatch delivers to the active session until ctx ends.
@@ -42,6 +46,8 @@ func (f *feed) dispatch(ctx context.Context) {
 			r, current = f.readFrom(ctx, t.generation, t.scanned, t.matcher), batch{}
 		}
 		switch {
+		case t.redrive:
+			f.redrive(ctx, t)
 		case len(current.events) == 0:
 			select {
 			case <-ctx.Done():
@@ -57,7 +63,22 @@ func (f *feed) dispatch(ctx context.Context) {
 			case <-f.wake:
 			}
 		default:
+			if t.batch {
+				current.gather(r, t.room)
+			}
 			f.burst(ctx, t, &current)
+		}
+	}
+}
+
+// gather takes what else has been read already, for a batch.
+func (b *batch) gather(r *reader, room int) {
+	for len(b.events) < room {
+		select {
+		case more := <-r.out:
+			b.events, b.through = append(b.events, more.events...), more.through
+		default:
+			return
 		}
 	}
 }
@@ -71,14 +92,24 @@ func (f *feed) nextTurn() turn {
 	}
 	if f.active == nil {
 		f.active = f.sessions[0]
-		f.window.reset()
+		f.reset()
+		f.window.ackThrough(f.active.ackedThrough)
+		f.active.ackedThrough = 0
+		signal(f.dirty)
 		f.generation++
 	}
 	f.window.limit = f.options.window()
 	if f.active.readAhead != nil {
 		f.window.limit = max(1, *f.active.readAhead)
 	}
-	return turn{f.active, f.generation, f.window.scanned, f.window.room(), f.matcher, f.options.WithData}
+	t := turn{
+		session: f.active, generation: f.generation, scanned: f.window.scanned, room: f.window.room(), limit: f.window.limit, matcher: f.matcher,
+		withData: f.options.WithData, batch: f.options.Batch && !f.active.noBatches, redrive: f.redriven && f.active.consumer.Push != nil,
+	}
+	if t.batch && f.window.open > 0 {
+		t.room = 0 // one batch at a time
+	}
+	return t
 }
 
 // current tells whether nothing has happened that makes the turn void. f.mu is held.
@@ -126,8 +157,11 @@ func (f *feed) burst(ctx context.Context, t turn, from *batch) {
 		f.mu.Unlock()
 		return
 	}
-	room, size, taken := min(f.window.room(), burstEvents), 0, 0
-	for taken < len(from.events) && len(b.events) < room && size < burstBytes {
+	room, size, taken, most := min(f.window.room(), burstEvents), 0, 0, burstBytes
+	if t.batch {
+		room, most = min(f.window.room(), t.room), batchBytes
+	}
+	for taken < len(from.events) && len(b.events) < room && size < most {
 		e := &from.events[taken]
 		taken++
 		if f.window.skips(e.Sequence) {
@@ -141,6 +175,11 @@ func (f *feed) burst(ctx context.Context, t turn, from *batch) {
 	from.events = from.events[taken:]
 	if len(from.events) == 0 {
 		f.window.pass(from.through)
+	}
+	var inFlight *inFlightBatch
+	if t.batch && t.session.consumer.Push == nil && len(b.events) > 0 {
+		inFlight = newInFlightBatch(b.events)
+		f.batch = inFlight
 	}
 	f.mu.Unlock()
 
@@ -160,11 +199,18 @@ func (f *feed) burst(ctx context.Context, t turn, from *batch) {
 	if len(b.frames) == 0 {
 		return
 	}
+	if t.session.consumer.Push != nil {
+		f.pushBurst(ctx, t, b)
+		return
+	}
+	if inFlight != nil {
+		b.frames = append(b.frames[:0], appendBatch(nil, inFlight.id, f.refJSON, b.bytes, b.ends))
+	}
 	if err := t.session.consumer.Deliver(ctx, b.frames); err != nil {
 		f.remove(t.session)
 		return
 	}
-	f.m.metrics.delivered.Add(float64(len(b.frames)))
+	f.m.metrics.delivered.Add(float64(len(b.events)))
 	if t.session.autoAck {
 		f.ackAll(t, b.events)
 	}

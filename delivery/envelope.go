@@ -73,6 +73,28 @@ func appendEvent(dst []byte, e *store.Event, subscription []byte, body string) [
 	return append(dst, '}')
 }
 
+// TypeBatch is the type of a frame that holds several events.
+const TypeBatch = "event_batch"
+
+// appendBatch appends a frame of several events, given one after the other with their ends.
+func appendBatch(dst []byte, id uuid.UUID, subscription, events []byte, ends []int) []byte {
+	dst = append(dst, `{"type":"`+TypeBatch+`","id":"`...)
+	dst = appendID(dst, id)
+	dst = append(dst, `","subscription":`...)
+	dst = append(dst, subscription...)
+	dst = append(dst, `,"events":`...)
+	dst = append(dst, '[')
+	start := 0
+	for i, end := range ends {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, events[start:end]...)
+		start = end
+	}
+	return append(dst, ']', '}')
+}
+
 func appendID(dst []byte, id uuid.UUID) []byte {
 	const hexits = "0123456789abcdef"
 	for i, b := range id {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/store"
 )
 
@@ -22,6 +23,7 @@ type feed struct {
 	ref       Ref
 	refJSON   []byte
 	ephemeral bool
+	transport string // durable
 	tail      *tail
 	wake      chan struct{} // something changed that the dispatcher should look at
 	dirty     chan struct{} // the position should be written
@@ -39,6 +41,15 @@ type feed struct {
 	written    int64 // the position that the store has
 	lastError  string
 	closed     bool
+	batch      *inFlightBatch // the one that is not acknowledged yet
+
+	// Of feeds whose consumer is pushed to.
+	epoch     int64                   // of the lease
+	former    *store.DeliveryAttempt  // what was tried when another led, until it is tried again
+	redriven  bool                    // there may be dead letters to deliver again
+	interrupt context.CancelCauseFunc // ends the delivery that is under way, because the subscription was changed
+	letters   []store.DeadLetter      // to be kept together with the position
+	kept      chan struct{}           // closed when they are
 }
 
 func (m *Manager) newFeed(ref Ref, ephemeral bool, matcher *Matcher, options Options) *feed {
@@ -79,7 +90,7 @@ func (f *feed) remove(s *Session) {
 	f.sessions = slices.Delete(f.sessions, i, i+1)
 	if f.active == s {
 		f.active = nil
-		f.window.reset()
+		f.reset()
 		f.generation++
 	}
 	ended := len(f.sessions) == 0
@@ -103,7 +114,7 @@ func (f *feed) end(err error) {
 	}
 	sessions := f.sessions
 	f.sessions, f.active, f.closed = nil, nil, true
-	f.window.reset()
+	f.reset()
 	close(f.ended)
 	f.mu.Unlock()
 	f.m.forget(f)
@@ -114,12 +125,28 @@ func (f *feed) end(err error) {
 	}
 }
 
+// reset takes everything out of flight, for a new session. f.mu is held.
+func (f *feed) reset() {
+	f.window.reset()
+	f.batch = nil
+}
+
 func (f *feed) ack(s *Session, id *uuid.UUID) bool {
 	f.mu.Lock()
-	ok := f.active == s && f.window.ack(id)
+	ok, count := false, 1
+	switch {
+	case f.active != s:
+	case f.batch != nil && (id == nil || *id == f.batch.id):
+		for i := range f.batch.events {
+			f.window.ack(&f.batch.events[i])
+		}
+		ok, count, f.batch = true, len(f.batch.events), nil
+	default:
+		ok = f.window.ack(id)
+	}
 	f.mu.Unlock()
 	if ok {
-		f.m.metrics.acks.Inc()
+		f.m.metrics.acks.Add(float64(count))
 		signal(f.wake)
 		signal(f.dirty)
 	}
@@ -128,8 +155,12 @@ func (f *feed) ack(s *Session, id *uuid.UUID) bool {
 
 func (f *feed) nack(s *Session, id uuid.UUID) bool {
 	f.mu.Lock()
+	if f.active == s && f.batch != nil && id == f.batch.id {
+		id = f.batch.firstOpen(&f.window)
+	}
 	ok := f.active == s && f.window.nack(id)
 	if ok {
+		f.batch = nil
 		f.generation++
 	}
 	f.mu.Unlock()
@@ -179,9 +210,16 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 		return err //nolint:wrapcheck // the store has said what it was doing
 	}
 	f.update(ctx, sub)
+	var former *store.DeliveryAttempt
+	if f.transport == TransportWebhooks {
+		if a, ok, err := f.m.db.Attempt(ctx, f.ref.ID); err == nil && ok { // otherwise the tries are counted anew
+			former = &a
+		}
+	}
 	f.mu.Lock()
 	f.window.resume(sub.Position, sub.Beyond)
 	f.written, f.active, f.leading = sub.Position, nil, true
+	f.epoch, f.former, f.redriven, f.letters, f.batch = lease.Epoch, former, true, nil, nil
 	f.generation++
 	signal(f.dirty) // what could not be written under the last lease
 	f.mu.Unlock()
@@ -200,7 +238,7 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 
 	f.mu.Lock()
 	f.active, f.leading = nil, false
-	f.window.reset()
+	f.reset()
 	f.mu.Unlock()
 	if err == nil {
 		err = c.flush(ctx)
@@ -214,14 +252,15 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 
 // update takes over the filter and the options of the subscription, if they are newer.
 func (f *feed) update(ctx context.Context, sub store.Subscription) {
-	at := sub.Created
-	if sub.Updated != nil {
-		at = *sub.Updated
-	}
+	at := version(sub)
 	f.mu.Lock()
 	same := f.updated.Equal(at)
 	f.mu.Unlock()
 	if same {
+		return
+	}
+	if sub.Transport != f.transport {
+		f.end(pactwire.Conflict("transport_changed", "The subscription %q has another transport now.", f.ref.Name))
 		return
 	}
 	matcher, options, err := compile(sub)
@@ -232,6 +271,9 @@ func (f *feed) update(ctx context.Context, sub store.Subscription) {
 	f.mu.Lock()
 	f.matcher, f.options, f.updated = matcher, options, at
 	f.generation++ // what was read ahead passed the old filter
+	if f.interrupt != nil {
+		f.interrupt(errChanged)
+	}
 	f.mu.Unlock()
 	signal(f.wake)
 }

@@ -17,10 +17,13 @@ import (
 // Config configures a Manager.
 type Config struct {
 	Registerer prometheus.Registerer // nil: no metrics are registered
+	// CheckURL tells whether events may be posted to an address, when a subscription is made; nil: everywhere. It spares a late surprise, no more.
+	CheckURL func(url string) error
 }
 
 // Manager delivers events to sessions.
 type Manager struct {
+	cfg     Config
 	db      *store.DB
 	log     *slog.Logger
 	metrics *metrics
@@ -38,7 +41,7 @@ type Manager struct {
 // New makes a Manager. Nothing is delivered before Run runs.
 func New(cfg Config, db *store.DB, log *slog.Logger) *Manager {
 	return &Manager{
-		db: db, log: log, metrics: newMetrics(cfg.Registerer), mover: newMover(), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
+		cfg: cfg, db: db, log: log, metrics: newMetrics(cfg.Registerer), mover: newMover(), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
 		feeds: map[uuid.UUID]*feed{}, tails: map[string]*tail{},
 	}
 }
@@ -98,6 +101,9 @@ type StartRequest struct {
 	Name      string // of the durable subscription, or its id; for an ephemeral one optional and only repeated in its frames
 	Ephemeral bool
 	AutoAck   bool // each event counts as acknowledged when it is written
+	NoBatches bool // the consumer takes single events only, whatever the subscription says
+	// AckedThrough acknowledges everything up to a sequence, as soon as the session is the active one; of a durable subscription.
+	AckedThrough int64
 
 	// Of an ephemeral session. A durable subscription has its own; only readAhead may be overridden for a session.
 	Filter  Filter
@@ -106,13 +112,14 @@ type StartRequest struct {
 
 // Prepared is a session that can start.
 type Prepared struct {
-	m        *Manager
-	request  StartRequest
-	ref      Ref
-	matcher  *Matcher
-	options  Options
-	position int64     // ephemeral: where to start
-	version  time.Time // durable: of the subscription that was read
+	m         *Manager
+	request   StartRequest
+	ref       Ref
+	transport string // durable
+	matcher   *Matcher
+	options   Options
+	position  int64     // ephemeral: where to start
+	version   time.Time // durable: of the subscription that was read
 }
 
 // Prepare checks everything that a start needs and settles where an ephemeral session begins: every event after the call is delivered to it.
@@ -125,6 +132,12 @@ func (m *Manager) Prepare(ctx context.Context, r StartRequest) (*Prepared, error
 		return nil, err //nolint:wrapcheck // the store has said what it was doing
 	}
 	p := &Prepared{m: m, request: r}
+	if r.Options.Webhook != nil {
+		return nil, pactwire.Invalid("options", "webhooks are subscriptions of their own; these events go over this connection")
+	}
+	if r.AckedThrough > head {
+		return nil, pactwire.Invalid("Last-Event-ID", "is %d, but the history ends at %d", r.AckedThrough, head)
+	}
 	if r.Ephemeral {
 		if p.matcher, err = r.Filter.Compile(); err != nil {
 			return nil, err
@@ -142,25 +155,32 @@ func (m *Manager) Prepare(ctx context.Context, r StartRequest) (*Prepared, error
 	if r.Filter != (Filter{}) {
 		return nil, pactwire.Invalid("filter", "is set when a durable subscription is made; only an ephemeral one takes it on connecting")
 	}
-	if r.Options.FirstEvent != "" || r.Options.WithData {
-		return nil, pactwire.Invalid("options", "firstEvent and withData are set when a durable subscription is made; only an ephemeral one takes them on connecting")
+	if r.Options.FirstEvent != "" || r.Options.WithData || r.Options.Batch {
+		return nil, pactwire.Invalid("options", "firstEvent, withData and batch are set when a durable subscription is made; only an ephemeral one takes them on connecting")
 	}
 	sub, err := m.db.Subscription(ctx, r.Namespace, r.Name)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the store has said what it was doing
 	}
 	if sub.Transport != TransportWebSockets {
-		return nil, pactwire.Invalid("name", "is a subscription with another transport")
+		return nil, pactwire.Invalid("name", "is a subscription with the transport %s: its events are not delivered over connections", sub.Transport)
 	}
-	if p.matcher, p.options, err = compile(sub); err != nil {
-		return nil, err
-	}
-	p.ref = Ref{ID: sub.ID, Namespace: sub.Namespace, Name: sub.Name}
-	p.version = sub.Created
+	return p, p.durable(sub)
+}
+
+// durable takes over what a durable subscription says.
+func (p *Prepared) durable(sub store.Subscription) (err error) {
+	p.ref, p.transport, p.version = Ref{ID: sub.ID, Namespace: sub.Namespace, Name: sub.Name}, sub.Transport, version(sub)
+	p.matcher, p.options, err = compile(sub)
+	return err
+}
+
+// version is when a subscription was last changed.
+func version(sub store.Subscription) time.Time {
 	if sub.Updated != nil {
-		p.version = *sub.Updated
+		return *sub.Updated
 	}
-	return p, nil
+	return sub.Created
 }
 
 // Ref names the subscription.
@@ -168,7 +188,7 @@ func (p *Prepared) Ref() Ref { return p.ref }
 
 // Start begins the delivery. Close the session when the consumer goes.
 func (p *Prepared) Start(ctx context.Context, c Consumer) (*Session, error) {
-	m, s := p.m, &Session{consumer: c, autoAck: p.request.AutoAck}
+	m, s := p.m, &Session{consumer: c, autoAck: p.request.AutoAck, noBatches: p.request.NoBatches, ackedThrough: p.request.AckedThrough}
 	if !p.request.Ephemeral {
 		s.readAhead = p.request.Options.ReadAhead
 	}
@@ -183,7 +203,7 @@ func (p *Prepared) Start(ctx context.Context, c Consumer) (*Session, error) {
 		return s, nil
 	}
 	f = m.newFeed(p.ref, p.request.Ephemeral, p.matcher, p.options)
-	f.tail, f.updated = t, p.version
+	f.tail, f.updated, f.transport = t, p.version, p.transport
 	f.window.start(p.position, nil)
 	f.add(s)
 	m.feeds[p.ref.ID] = f
@@ -270,6 +290,13 @@ func (m *Manager) watch(ctx context.Context, namespace string) {
 			}
 			continue
 		}
+		var pushed []uuid.UUID
+		for _, sub := range subs {
+			if sub.Transport == TransportWebhooks {
+				pushed = append(pushed, sub.ID)
+			}
+		}
+		m.lookForRedriven(ctx, feeds, pushed)
 		for _, sub := range subs {
 			feeds[sub.ID].update(ctx, sub)
 			delete(feeds, sub.ID)
@@ -277,6 +304,24 @@ func (m *Manager) watch(ctx context.Context, namespace string) {
 		for _, f := range feeds {
 			f.end(pactwire.NotFound("subscription", "The subscription %q was deleted.", f.ref.Name))
 		}
+	}
+}
+
+// lookForRedriven wakes the feeds that have dead letters to deliver again.
+func (m *Manager) lookForRedriven(ctx context.Context, feeds map[uuid.UUID]*feed, ids []uuid.UUID) {
+	if len(ids) == 0 {
+		return
+	}
+	found, err := m.db.WithRedriven(ctx, ids)
+	if err != nil && ctx.Err() == nil {
+		m.log.WarnContext(ctx, "look for redriven events", "error", err)
+	}
+	for _, id := range found {
+		f := feeds[id]
+		f.mu.Lock()
+		f.redriven = true
+		f.mu.Unlock()
+		signal(f.wake)
 	}
 }
 
@@ -288,6 +333,10 @@ type Status struct {
 	InFlight  int    // delivered by this process and not acknowledged
 	Consumers int    // sessions in this process
 	LastError string // what holds delivery up, empty when nothing does
+
+	// Of webhooks; the same whichever process is asked.
+	Attempt     *Attempt // what the tries of the next event have come to; nil when there were none, or they succeeded
+	DeadLetters int64
 }
 
 // Status tells how far a subscription is. In flight and consumers are those of this process.
@@ -309,5 +358,17 @@ func (m *Manager) Status(ctx context.Context, sub store.Subscription) (Status, e
 		f.mu.Unlock()
 	}
 	s.Lag = max(0, s.Head-s.Position)
-	return s, nil
+	if sub.Transport != TransportWebhooks {
+		return s, nil
+	}
+	a, ok, err := m.db.Attempt(ctx, sub.ID)
+	if err != nil {
+		return s, err //nolint:wrapcheck // the store has said what it was doing
+	}
+	if ok {
+		s.Attempt = &Attempt{Count: a.Attempts, Reason: a.Reason, Status: a.Status, Next: a.Next}
+		s.LastError = a.Reason
+	}
+	s.DeadLetters, err = m.db.CountDeadLetters(ctx, sub.ID)
+	return s, err //nolint:wrapcheck // the store has said what it was doing
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	pactwire "github.com/pactwire/pactwire"
 )
@@ -16,12 +18,17 @@ type Options struct {
 	FirstEvent string `json:"firstEvent"`          // -1 (oldest), or the sequence after which it starts; before it is resolved also oldest, newest, or empty
 	ReadAhead  *int   `json:"readAhead,omitempty"` // events that may be in flight; 0 and 1 both mean one at a time
 	WithData   bool   `json:"withData"`            // put the values of a message's data into its event
+
+	Batch bool `json:"batch,omitempty"` // deliver several events at once, at most readAhead, and acknowledge them together
+	// BatchTimeout is how long a batch may wait for more events. It is an upper bound, and kept by not waiting at all: a batch is what has gathered while the
+	// one before it was under way.
+	BatchTimeout string `json:"batchTimeout,omitempty"`
+
+	*Webhook // of the transport webhooks; nil for others
 }
 
-// webhookOptions are known, but belong to a transport that is not served.
-var webhookOptions = []string{
-	"url", "method", "headers", "query", "fastack", "retry", "httpOptions", "signingSecret", "json", "input", "reply", "replytag", "replytx", "tlsConfigName",
-}
+// defaultBatch is the readAhead of batches where none is given.
+const defaultBatch = 50
 
 // ParseOptions reads options as clients write them. firstEvent may be a number or a string. An option that is not known is an error.
 func ParseOptions(raw json.RawMessage) (Options, error) {
@@ -62,16 +69,41 @@ func (o *Options) set(name string, value json.RawMessage) error {
 			return pactwire.Invalid(path, "must be true or false")
 		}
 		return nil
-	case "batch", "batchTimeout":
-		if s := string(value); s != "false" && s != `""` {
-			return pactwire.Invalid(path, "delivery in batches is not offered")
+	case "batch":
+		if err := json.Unmarshal(value, &o.Batch); err != nil {
+			return pactwire.Invalid(path, "must be true or false")
 		}
 		return nil
+	case "batchTimeout":
+		if string(value) == `""` {
+			return nil
+		}
+		_, err := readDuration(path, value, 0, maxBatchTimeout, &o.BatchTimeout)
+		return err
 	}
 	if slices.Contains(webhookOptions, name) {
-		return pactwire.Invalid(path, "is an option of webhooks, which are not offered; the transport is websockets")
+		if o.Webhook == nil {
+			o.Webhook = &Webhook{}
+		}
+		return o.Webhook.set(name, value)
 	}
-	return pactwire.Invalid(path, "is not an option; there are firstEvent, readAhead and withData")
+	return pactwire.Invalid(path, "is not an option; there are firstEvent, readAhead, withData, batch, batchTimeout, and for webhooks %s", strings.Join(webhookOptions[:webhookOffered], ", "))
+}
+
+const maxBatchTimeout = time.Hour
+
+// readDuration reads a duration such as 250ms, or a number of milliseconds, and keeps it as text.
+func readDuration(path string, value json.RawMessage, least, most time.Duration, into *string) (time.Duration, error) {
+	text := strings.Trim(string(value), `"`)
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		text = strconv.FormatInt(n, 10) + "ms"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, pactwire.Invalid(path, "must be a duration from %s to %s, such as 250ms or 30s", least, most)
+	}
+	*into = text
+	return d, nil
 }
 
 // SetFirstEvent reads oldest, newest or a sequence number.
@@ -115,14 +147,18 @@ func (o Options) Resolve(head int64) (Options, int64) {
 	o.FirstEvent = strconv.FormatInt(position, 10)
 	if o.ReadAhead == nil {
 		o.ReadAhead = new(int)
+		if o.Batch {
+			*o.ReadAhead = defaultBatch
+		}
 	}
 	return o, max(0, position)
 }
 
 // window is the number of events that may be in flight.
 func (o Options) window() int {
-	if o.ReadAhead == nil {
-		return 1
+	switch {
+	case o.Webhook != nil && !o.Batch, o.ReadAhead == nil:
+		return 1 // the next event is posted when the one before it was taken: that is what keeps the order
 	}
 	return max(1, *o.ReadAhead)
 }

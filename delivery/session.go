@@ -11,6 +11,9 @@ type Consumer struct {
 	// Deliver writes frames to the application, in order, and returns when they are written. Blocking in it is back-pressure. The frames belong to the caller
 	// again when it returns. An error ends the session.
 	Deliver func(ctx context.Context, frames [][]byte) error
+	// Push stands in for Deliver where the events are acknowledged by the delivery itself. It returns when they are delivered, with an *Undeliverable when
+	// they will not be, or with what ended ctx.
+	Push func(ctx context.Context, p Push) error
 	// Ended is called once, and must not block, when the session ends for another reason than Close or an error of Deliver: its subscription was
 	// deleted, or the service stops.
 	Ended func(err error)
@@ -21,7 +24,10 @@ type Session struct {
 	feed      *feed
 	consumer  Consumer
 	autoAck   bool
+	noBatches bool
 	readAhead *int // overrides the subscription's
+
+	ackedThrough int64 // until it counts; under the feed's lock
 }
 
 // Ref names the subscription.

@@ -159,6 +159,20 @@ func (w *window) ack(id *uuid.UUID) bool {
 	return false
 }
 
+// ackThrough acknowledges everything up to a sequence, also what was not delivered. Nothing may be in flight.
+func (w *window) ackThrough(sequence int64) {
+	if sequence <= w.scanned {
+		return
+	}
+	for id, returned := range w.returned {
+		if returned <= sequence {
+			delete(w.returned, id)
+		}
+	}
+	w.acks++
+	w.pass(sequence)
+}
+
 // find returns the index of an entry of flight, or where it would be.
 func (w *window) find(sequence int64) int {
 	if w.first < len(w.flight) && w.flight[w.first].sequence == sequence { // the usual case

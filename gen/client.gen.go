@@ -558,10 +558,40 @@ type ClientInterface interface {
 	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId} (the `GetSubscription` operationId).
 	GetSubscription(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *GetSubscriptionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListDeadLetters List the events that a webhook did not take in spite of all tries
+	//
+	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters (the `ListDeadLetters` operationId).
+	ListDeadLetters(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListDeadLettersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RedriveDeadLettersWithBody Deliver dead letters again
+	//
+	// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+	RedriveDeadLettersWithBody(ctx context.Context, namespace Namespace, nameOrID NameOrID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RedriveDeadLetters Deliver dead letters again
+	//
+	// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+	RedriveDeadLetters(ctx context.Context, namespace Namespace, nameOrID NameOrID, body RedriveDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSubscriptionEvents Read the events of the history that pass a subscription's filter
 	//
 	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/events (the `ListSubscriptionEvents` operationId).
 	ListSubscriptionEvents(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListSubscriptionEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PingSubscription Post a signed test event to a webhook
+	//
+	// Once, and beside the events, whose order and position it does not touch. The event's type is ping.
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/ping (the `PingSubscription` operationId).
+	PingSubscription(ctx context.Context, namespace Namespace, nameOrID NameOrID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTransaction Get a transaction of this node
 	//
@@ -1762,11 +1792,81 @@ func (c *Client) GetSubscription(ctx context.Context, namespace Namespace, nameO
 	return c.Client.Do(req)
 }
 
+// ListDeadLetters List the events that a webhook did not take in spite of all tries
+//
+// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters (the `ListDeadLetters` operationId).
+func (c *Client) ListDeadLetters(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListDeadLettersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListDeadLettersRequest(c.Server, namespace, nameOrID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RedriveDeadLettersWithBody Deliver dead letters again
+//
+// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+func (c *Client) RedriveDeadLettersWithBody(ctx context.Context, namespace Namespace, nameOrID NameOrID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedriveDeadLettersRequestWithBody(c.Server, namespace, nameOrID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RedriveDeadLetters Deliver dead letters again
+//
+// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+func (c *Client) RedriveDeadLetters(ctx context.Context, namespace Namespace, nameOrID NameOrID, body RedriveDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRedriveDeadLettersRequest(c.Server, namespace, nameOrID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListSubscriptionEvents Read the events of the history that pass a subscription's filter
 //
 // Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/events (the `ListSubscriptionEvents` operationId).
 func (c *Client) ListSubscriptionEvents(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListSubscriptionEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListSubscriptionEventsRequest(c.Server, namespace, nameOrID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PingSubscription Post a signed test event to a webhook
+//
+// Once, and beside the events, whose order and position it does not touch. The event's type is ping.
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/ping (the `PingSubscription` operationId).
+func (c *Client) PingSubscription(ctx context.Context, namespace Namespace, nameOrID NameOrID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPingSubscriptionRequest(c.Server, namespace, nameOrID)
 	if err != nil {
 		return nil, err
 	}
@@ -6236,6 +6336,212 @@ func NewGetSubscriptionRequest(server string, namespace Namespace, nameOrID Name
 	return req, nil
 }
 
+// NewListDeadLettersRequest constructs an http.Request for the ListDeadLetters method
+func NewListDeadLettersRequest(server string, namespace Namespace, nameOrID NameOrID, params *ListDeadLettersParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nameOrId", nameOrID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/subscriptions/%s/deadletters", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Skip != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Descending != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "descending", *params.Descending, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Count != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Event != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "event", *params.Event, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "uuid"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sequence != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sequence", *params.Sequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRedriveDeadLettersRequest calls the generic RedriveDeadLetters builder with application/json body
+func NewRedriveDeadLettersRequest(server string, namespace Namespace, nameOrID NameOrID, body RedriveDeadLettersJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRedriveDeadLettersRequestWithBody(server, namespace, nameOrID, "application/json", bodyReader)
+}
+
+// NewRedriveDeadLettersRequestWithBody constructs an http.Request for the RedriveDeadLetters method, with any body, and a specified content type
+func NewRedriveDeadLettersRequestWithBody(server string, namespace Namespace, nameOrID NameOrID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nameOrId", nameOrID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/subscriptions/%s/deadletters/redrive", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListSubscriptionEventsRequest constructs an http.Request for the ListSubscriptionEvents method
 func NewListSubscriptionEventsRequest(server string, namespace Namespace, nameOrID NameOrID, params *ListSubscriptionEventsParams) (*http.Request, error) {
 	var err error
@@ -6321,6 +6627,47 @@ func NewListSubscriptionEventsRequest(server string, namespace Namespace, nameOr
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPingSubscriptionRequest constructs an http.Request for the PingSubscription method
+func NewPingSubscriptionRequest(server string, namespace Namespace, nameOrID NameOrID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "nameOrId", nameOrID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/subscriptions/%s/ping", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -7077,12 +7424,46 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId} (the `GetSubscription` operationId).
 	GetSubscriptionWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *GetSubscriptionParams, reqEditors ...RequestEditorFn) (*GetSubscriptionReply, error)
 
+	// ListDeadLettersWithResponse List the events that a webhook did not take in spite of all tries
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters (the `ListDeadLetters` operationId).
+	ListDeadLettersWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListDeadLettersParams, reqEditors ...RequestEditorFn) (*ListDeadLettersReply, error)
+
+	// RedriveDeadLettersWithBodyWithResponse Deliver dead letters again
+	//
+	// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+	RedriveDeadLettersWithBodyWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedriveDeadLettersReply, error)
+
+	// RedriveDeadLettersWithResponse Deliver dead letters again
+	//
+	// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+	RedriveDeadLettersWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, body RedriveDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*RedriveDeadLettersReply, error)
+
 	// ListSubscriptionEventsWithResponse Read the events of the history that pass a subscription's filter
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/events (the `ListSubscriptionEvents` operationId).
 	ListSubscriptionEventsWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListSubscriptionEventsParams, reqEditors ...RequestEditorFn) (*ListSubscriptionEventsReply, error)
+
+	// PingSubscriptionWithResponse Post a signed test event to a webhook
+	//
+	// Once, and beside the events, whose order and position it does not touch. The event's type is ping.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/ping (the `PingSubscription` operationId).
+	PingSubscriptionWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, reqEditors ...RequestEditorFn) (*PingSubscriptionReply, error)
 
 	// GetTransactionWithResponse Get a transaction of this node
 	//
@@ -10210,6 +10591,130 @@ func (r GetSubscriptionReply) ContentType() string {
 	return ""
 }
 
+// ListDeadLettersReply200Headers the declared response headers of an HTTP 200 response for ListDeadLetters
+type ListDeadLettersReply200Headers struct {
+	XNextAfter *string
+}
+
+type ListDeadLettersReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]DeadLetter
+	// ApplicationVndPactwirePageJSON200 the response for an HTTP 200 `application/vnd.pactwire.page+json` response
+	ApplicationVndPactwirePageJSON200 *Page
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListDeadLettersReply200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListDeadLettersReply) GetJSON200() *[]DeadLetter {
+	return r.JSON200
+}
+
+// GetApplicationVndPactwirePageJSON200 returns the response for an HTTP 200 `application/vnd.pactwire.page+json` response
+func (r ListDeadLettersReply) GetApplicationVndPactwirePageJSON200() *Page {
+	return r.ApplicationVndPactwirePageJSON200
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r ListDeadLettersReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListDeadLettersReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListDeadLettersReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListDeadLettersReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListDeadLettersReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListDeadLettersReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RedriveDeadLettersReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Redrive
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RedriveDeadLettersReply) GetJSON202() *Redrive {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r RedriveDeadLettersReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RedriveDeadLettersReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RedriveDeadLettersReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RedriveDeadLettersReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RedriveDeadLettersReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RedriveDeadLettersReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListSubscriptionEventsReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10259,6 +10764,61 @@ func (r ListSubscriptionEventsReply) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListSubscriptionEventsReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PingSubscriptionReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Ping
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PingSubscriptionReply) GetJSON200() *Ping {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r PingSubscriptionReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PingSubscriptionReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PingSubscriptionReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PingSubscriptionReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PingSubscriptionReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PingSubscriptionReply) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -11357,6 +11917,49 @@ func (c *ClientWithResponses) GetSubscriptionWithResponse(ctx context.Context, n
 	return ParseGetSubscriptionReply(rsp)
 }
 
+// ListDeadLettersWithResponse List the events that a webhook did not take in spite of all tries
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters (the `ListDeadLetters` operationId).
+func (c *ClientWithResponses) ListDeadLettersWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, params *ListDeadLettersParams, reqEditors ...RequestEditorFn) (*ListDeadLettersReply, error) {
+	rsp, err := c.ListDeadLetters(ctx, namespace, nameOrID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListDeadLettersReply(rsp)
+}
+
+// RedriveDeadLettersWithBodyWithResponse Deliver dead letters again
+//
+// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+func (c *ClientWithResponses) RedriveDeadLettersWithBodyWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RedriveDeadLettersReply, error) {
+	rsp, err := c.RedriveDeadLettersWithBody(ctx, namespace, nameOrID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedriveDeadLettersReply(rsp)
+}
+
+// RedriveDeadLettersWithResponse Deliver dead letters again
+//
+// In the order of their sequence, before what is new, and with all tries. What is delivered leaves the list; what fails again is put back into it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive (the `RedriveDeadLetters` operationId).
+func (c *ClientWithResponses) RedriveDeadLettersWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, body RedriveDeadLettersJSONRequestBody, reqEditors ...RequestEditorFn) (*RedriveDeadLettersReply, error) {
+	rsp, err := c.RedriveDeadLetters(ctx, namespace, nameOrID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRedriveDeadLettersReply(rsp)
+}
+
 // ListSubscriptionEventsWithResponse Read the events of the history that pass a subscription's filter
 //
 // Returns a wrapper object for the known response body format(s).
@@ -11368,6 +11971,21 @@ func (c *ClientWithResponses) ListSubscriptionEventsWithResponse(ctx context.Con
 		return nil, err
 	}
 	return ParseListSubscriptionEventsReply(rsp)
+}
+
+// PingSubscriptionWithResponse Post a signed test event to a webhook
+//
+// Once, and beside the events, whose order and position it does not touch. The event's type is ping.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/subscriptions/{nameOrId}/ping (the `PingSubscription` operationId).
+func (c *ClientWithResponses) PingSubscriptionWithResponse(ctx context.Context, namespace Namespace, nameOrID NameOrID, reqEditors ...RequestEditorFn) (*PingSubscriptionReply, error) {
+	rsp, err := c.PingSubscription(ctx, namespace, nameOrID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePingSubscriptionReply(rsp)
 }
 
 // GetTransactionWithResponse Get a transaction of this node
@@ -13799,6 +14417,106 @@ func ParseGetSubscriptionReply(rsp *http.Response) (*GetSubscriptionReply, error
 	return response, nil
 }
 
+// ParseListDeadLettersReply parses an HTTP response from a ListDeadLettersWithResponse call
+func ParseListDeadLettersReply(rsp *http.Response) (*ListDeadLettersReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListDeadLettersReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 200:
+		var dest []DeadLetter
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/vnd.pactwire.page+json" && rsp.StatusCode == 200:
+		var dest Page
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationVndPactwirePageJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListDeadLettersReply200Headers
+		if values := rsp.Header.Values("X-Next-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Next-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XNextAfter = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRedriveDeadLettersReply parses an HTTP response from a RedriveDeadLettersWithResponse call
+func ParseRedriveDeadLettersReply(rsp *http.Response) (*RedriveDeadLettersReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RedriveDeadLettersReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Redrive
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListSubscriptionEventsReply parses an HTTP response from a ListSubscriptionEventsWithResponse call
 func ParseListSubscriptionEventsReply(rsp *http.Response) (*ListSubscriptionEventsReply, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -13815,6 +14533,46 @@ func ParseListSubscriptionEventsReply(rsp *http.Response) (*ListSubscriptionEven
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest []Event
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePingSubscriptionReply parses an HTTP response from a PingSubscriptionWithResponse call
+func ParsePingSubscriptionReply(rsp *http.Response) (*PingSubscriptionReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PingSubscriptionReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Ping
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

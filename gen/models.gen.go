@@ -12,6 +12,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for SubscriptionOptionsInputMethod.
+const (
+	SubscriptionOptionsInputMethodPATCH SubscriptionOptionsInputMethod = "PATCH"
+	SubscriptionOptionsInputMethodPOST  SubscriptionOptionsInputMethod = "POST"
+	SubscriptionOptionsInputMethodPUT   SubscriptionOptionsInputMethod = "PUT"
+)
+
+// Valid indicates whether the value is a known member of the SubscriptionOptionsInputMethod enum.
+func (e SubscriptionOptionsInputMethod) Valid() bool {
+	switch e {
+	case SubscriptionOptionsInputMethodPATCH:
+		return true
+	case SubscriptionOptionsInputMethodPOST:
+		return true
+	case SubscriptionOptionsInputMethodPUT:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	Nonce           *string `json:"nonce,omitempty"`
@@ -206,6 +227,44 @@ type DatabaseStatus struct {
 	Connections   *int `json:"connections,omitempty"`
 	Reachable     bool `json:"reachable"`
 	SchemaVersion int  `json:"schemaVersion"`
+}
+
+// DeadLetter defines model for DeadLetter.
+type DeadLetter struct {
+	// Attempts How often its delivery was tried
+	Attempts int `json:"attempts"`
+
+	// Created When it was given up
+	Created time.Time `json:"created"`
+
+	// Event The event's id
+	Event   openapi_types.UUID `json:"event"`
+	Payload Event              `json:"payload"`
+
+	// Reason Why the last try failed
+	Reason string `json:"reason"`
+
+	// Redrive When it was asked to be delivered again
+	Redrive  *time.Time `json:"redrive,omitempty"`
+	Sequence int64      `json:"sequence"`
+
+	// Status The HTTP status of the last answer, if there was one
+	Status *int `json:"status,omitempty"`
+}
+
+// DeliveryAttempts What a webhook's tries to deliver the next event have come to; there only while it fails
+type DeliveryAttempts struct {
+	// Count Tries so far
+	Count int `json:"count"`
+
+	// Error Why the last one failed
+	Error string `json:"error"`
+
+	// Next When the next try is due
+	Next time.Time `json:"next"`
+
+	// Status The HTTP status of the last answer, if there was one
+	Status *int `json:"status,omitempty"`
 }
 
 // Document An OpenAPI document
@@ -658,9 +717,33 @@ type Param struct {
 	Schema Schema `json:"schema"`
 }
 
+// Ping defines model for Ping.
+type Ping struct {
+	// Delivered Whether the receiver answered 2xx
+	Delivered bool `json:"delivered"`
+
+	// Error Why it was not delivered
+	Error     *string `json:"error,omitempty"`
+	LatencyMs float32 `json:"latencyMs"`
+
+	// Status The HTTP status, if there was an answer
+	Status *int `json:"status,omitempty"`
+}
+
 // QueryOutput `output` is the value of a method with one return. With several, unnamed ones are output, output1 and so on by position, and
 // named ones keep their name. A method that returns nothing answers with an empty object.
 type QueryOutput = map[string]json.RawMessage
+
+// Redrive defines model for Redrive.
+type Redrive struct {
+	Redriven int64 `json:"redriven"`
+}
+
+// RedriveRequest defines model for RedriveRequest.
+type RedriveRequest struct {
+	// Events Ids of events; all dead letters when left out or empty
+	Events []openapi_types.UUID `json:"events,omitempty"`
+}
 
 // Revert What the EVM said when it reverted
 type Revert struct {
@@ -766,29 +849,70 @@ type SubscriptionInput struct {
 	Namespace *string                   `json:"namespace,omitempty"`
 	Options   *SubscriptionOptionsInput `json:"options,omitempty"`
 
-	// Transport websockets (default)
+	// Transport websockets (default), which also serves streams of server-sent events, or webhooks
 	Transport *string `json:"transport,omitempty"`
 }
 
 // SubscriptionOptions defines model for SubscriptionOptions.
 type SubscriptionOptions struct {
-	FirstEvent *string `json:"firstEvent,omitempty"`
-	ReadAhead  *int    `json:"readAhead,omitempty"`
-	WithData   *bool   `json:"withData,omitempty"`
+	Batch        *bool               `json:"batch,omitempty"`
+	BatchTimeout *string             `json:"batchTimeout,omitempty"`
+	FirstEvent   *string             `json:"firstEvent,omitempty"`
+	Headers      map[string]string   `json:"headers,omitempty"`
+	HTTPOptions  *WebhookHTTPOptions `json:"httpOptions,omitempty"`
+	Method       *string             `json:"method,omitempty"`
+	Query        map[string]string   `json:"query,omitempty"`
+	ReadAhead    *int                `json:"readAhead,omitempty"`
+	Retry        *WebhookRetry       `json:"retry,omitempty"`
+
+	// SigningSecret Masked
+	SigningSecret *string `json:"signingSecret,omitempty"`
+	URL           *string `json:"url,omitempty"`
+	WithData      *bool   `json:"withData,omitempty"`
 }
 
 // SubscriptionOptionsInput defines model for SubscriptionOptionsInput.
 type SubscriptionOptionsInput struct {
+	// Batch Deliver several events at once: over a WebSocket in an event_batch frame, which one ack acknowledges; to a webhook as a JSON array
+	Batch *bool `json:"batch,omitempty"`
+
+	// BatchTimeout The longest that a batch may wait for more events, such as 50ms. It is kept by not waiting: a batch is what has gathered meanwhile
+	BatchTimeout *string `json:"batchTimeout,omitempty"`
+
+	// Fastack FireFly's; only false is taken, since events that are acknowledged before they are delivered get lost
+	Fastack *bool `json:"fastack,omitempty"`
+
 	// FirstEvent oldest, newest (default), or a sequence number: the events after it
 	FirstEvent json.RawMessage `json:"firstEvent,omitempty"`
 
-	// ReadAhead Events in flight without acknowledgement
-	ReadAhead *int `json:"readAhead,omitempty"`
+	// Headers Webhooks: sent with each request. Values whose names speak of secrets, such as Authorization, are answered masked
+	Headers     map[string]string   `json:"headers,omitempty"`
+	HTTPOptions *WebhookHTTPOptions `json:"httpOptions,omitempty"`
+
+	// Method Webhooks: POST when left out
+	Method *SubscriptionOptionsInputMethod `json:"method,omitempty"`
+
+	// Query Webhooks: parameters added to the address
+	Query map[string]string `json:"query,omitempty"`
+
+	// ReadAhead Events in flight without acknowledgement; with batch, the most that a batch holds (default 50)
+	ReadAhead *int          `json:"readAhead,omitempty"`
+	Retry     *WebhookRetry `json:"retry,omitempty"`
+
+	// SigningSecret Webhooks: requests are signed with it (Standard Webhooks 1.0): whsec_ and 24 to 64 random bytes in base64. Several, the newest first,
+	// are separated by spaces while they are rotated. It is answered masked; in a change the mask ******** means that it stays as it was.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// URL Webhooks: where events are posted; required
+	URL *string `json:"url,omitempty"`
 
 	// WithData Put the data of messages into their events
 	WithData             *bool                  `json:"withData,omitempty"`
 	AdditionalProperties map[string]interface{} `json:"-"`
 }
+
+// SubscriptionOptionsInputMethod Webhooks: POST when left out
+type SubscriptionOptionsInputMethod string
 
 // SubscriptionReference defines model for SubscriptionReference.
 type SubscriptionReference struct {
@@ -799,8 +923,14 @@ type SubscriptionReference struct {
 
 // SubscriptionStatus defines model for SubscriptionStatus.
 type SubscriptionStatus struct {
+	// Attempts What a webhook's tries to deliver the next event have come to; there only while it fails
+	Attempts *DeliveryAttempts `json:"attempts,omitempty"`
+
 	// Consumers Connections that have started it on this node
 	Consumers int `json:"consumers"`
+
+	// DeadLetters Webhooks: events in the list of dead letters
+	DeadLetters *int64 `json:"deadLetters,omitempty"`
 
 	// Head The highest sequence of the history
 	Head int64 `json:"head"`
@@ -841,6 +971,27 @@ type TransactionReference struct {
 
 	// Type May be empty
 	Type string `json:"type"`
+}
+
+// WebhookHTTPOptions defines model for WebhookHTTPOptions.
+type WebhookHTTPOptions struct {
+	// RequestTimeout How long a request may take; 30s when left out
+	RequestTimeout *string `json:"requestTimeout,omitempty"`
+}
+
+// WebhookRetry defines model for WebhookRetry.
+type WebhookRetry struct {
+	// Count Tries after the first one; 10 when left out
+	Count *int `json:"count,omitempty"`
+
+	// Enabled true (default), or false: one try only
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// InitialDelay The pause after the first failure, doubled with each further one; 1s when left out
+	InitialDelay *string `json:"initialDelay,omitempty"`
+
+	// MaxDelay The longest pause; 5m when left out
+	MaxDelay *string `json:"maxDelay,omitempty"`
 }
 
 // APIName defines model for APIName.
@@ -1331,6 +1482,30 @@ type GetSubscriptionParams struct {
 	FetchStatus *FetchStatus `form:"fetchstatus,omitempty" json:"fetchstatus,omitempty"`
 }
 
+// ListDeadLettersParams defines parameters for ListDeadLetters.
+type ListDeadLettersParams struct {
+	// Limit How many items at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Skip How many items to pass over; use `after` to go further
+	Skip *Skip `form:"skip,omitempty" json:"skip,omitempty"`
+
+	// After Opaque; the header `X-Next-After` of the page before
+	After *After `form:"after,omitempty" json:"after,omitempty"`
+
+	// Sort Field to sort by; newest first when absent
+	Sort *Sort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Descending Reverse the order of `sort`
+	Descending *Descending `form:"descending,omitempty" json:"descending,omitempty"`
+
+	// Count Answer with an object that holds the page and the total, as `application/vnd.pactwire.page+json` with the members `count`, `total`
+	// and `items`, instead of an array.
+	Count    *Count              `form:"count,omitempty" json:"count,omitempty"`
+	Event    *openapi_types.UUID `form:"event,omitempty" json:"event,omitempty"`
+	Sequence *int64              `form:"sequence,omitempty" json:"sequence,omitempty"`
+}
+
 // ListSubscriptionEventsParams defines parameters for ListSubscriptionEvents.
 type ListSubscriptionEventsParams struct {
 	// Limit How many items at most
@@ -1422,6 +1597,9 @@ type CreateSubscriptionJSONRequestBody = SubscriptionInput
 // ReplaceSubscriptionJSONRequestBody defines body for ReplaceSubscription for application/json ContentType.
 type ReplaceSubscriptionJSONRequestBody = SubscriptionInput
 
+// RedriveDeadLettersJSONRequestBody defines body for RedriveDeadLetters for application/json ContentType.
+type RedriveDeadLettersJSONRequestBody = RedriveRequest
+
 // Getter for additional properties for SubscriptionOptionsInput. Returns the specified
 // element and whether it was found
 func (a SubscriptionOptionsInput) Get(fieldName string) (value interface{}, found bool) {
@@ -1447,6 +1625,30 @@ func (a *SubscriptionOptionsInput) UnmarshalJSON(b []byte) error {
 		return err
 	}
 
+	if raw, found := object["batch"]; found {
+		err = json.Unmarshal(raw, &a.Batch)
+		if err != nil {
+			return fmt.Errorf("error reading 'batch': %w", err)
+		}
+		delete(object, "batch")
+	}
+
+	if raw, found := object["batchTimeout"]; found {
+		err = json.Unmarshal(raw, &a.BatchTimeout)
+		if err != nil {
+			return fmt.Errorf("error reading 'batchTimeout': %w", err)
+		}
+		delete(object, "batchTimeout")
+	}
+
+	if raw, found := object["fastack"]; found {
+		err = json.Unmarshal(raw, &a.Fastack)
+		if err != nil {
+			return fmt.Errorf("error reading 'fastack': %w", err)
+		}
+		delete(object, "fastack")
+	}
+
 	if raw, found := object["firstEvent"]; found {
 		err = json.Unmarshal(raw, &a.FirstEvent)
 		if err != nil {
@@ -1455,12 +1657,68 @@ func (a *SubscriptionOptionsInput) UnmarshalJSON(b []byte) error {
 		delete(object, "firstEvent")
 	}
 
+	if raw, found := object["headers"]; found {
+		err = json.Unmarshal(raw, &a.Headers)
+		if err != nil {
+			return fmt.Errorf("error reading 'headers': %w", err)
+		}
+		delete(object, "headers")
+	}
+
+	if raw, found := object["httpOptions"]; found {
+		err = json.Unmarshal(raw, &a.HTTPOptions)
+		if err != nil {
+			return fmt.Errorf("error reading 'httpOptions': %w", err)
+		}
+		delete(object, "httpOptions")
+	}
+
+	if raw, found := object["method"]; found {
+		err = json.Unmarshal(raw, &a.Method)
+		if err != nil {
+			return fmt.Errorf("error reading 'method': %w", err)
+		}
+		delete(object, "method")
+	}
+
+	if raw, found := object["query"]; found {
+		err = json.Unmarshal(raw, &a.Query)
+		if err != nil {
+			return fmt.Errorf("error reading 'query': %w", err)
+		}
+		delete(object, "query")
+	}
+
 	if raw, found := object["readAhead"]; found {
 		err = json.Unmarshal(raw, &a.ReadAhead)
 		if err != nil {
 			return fmt.Errorf("error reading 'readAhead': %w", err)
 		}
 		delete(object, "readAhead")
+	}
+
+	if raw, found := object["retry"]; found {
+		err = json.Unmarshal(raw, &a.Retry)
+		if err != nil {
+			return fmt.Errorf("error reading 'retry': %w", err)
+		}
+		delete(object, "retry")
+	}
+
+	if raw, found := object["signingSecret"]; found {
+		err = json.Unmarshal(raw, &a.SigningSecret)
+		if err != nil {
+			return fmt.Errorf("error reading 'signingSecret': %w", err)
+		}
+		delete(object, "signingSecret")
+	}
+
+	if raw, found := object["url"]; found {
+		err = json.Unmarshal(raw, &a.URL)
+		if err != nil {
+			return fmt.Errorf("error reading 'url': %w", err)
+		}
+		delete(object, "url")
 	}
 
 	if raw, found := object["withData"]; found {
@@ -1490,15 +1748,85 @@ func (a SubscriptionOptionsInput) MarshalJSON() ([]byte, error) {
 	var err error
 	object := make(map[string]json.RawMessage)
 
+	if a.Batch != nil {
+		object["batch"], err = json.Marshal(a.Batch)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'batch': %w", err)
+		}
+	}
+
+	if a.BatchTimeout != nil {
+		object["batchTimeout"], err = json.Marshal(a.BatchTimeout)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'batchTimeout': %w", err)
+		}
+	}
+
+	if a.Fastack != nil {
+		object["fastack"], err = json.Marshal(a.Fastack)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'fastack': %w", err)
+		}
+	}
+
 	object["firstEvent"], err = json.Marshal(a.FirstEvent)
 	if err != nil {
 		return nil, fmt.Errorf("error marshaling 'firstEvent': %w", err)
+	}
+
+	if a.Headers != nil {
+		object["headers"], err = json.Marshal(a.Headers)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'headers': %w", err)
+		}
+	}
+
+	if a.HTTPOptions != nil {
+		object["httpOptions"], err = json.Marshal(a.HTTPOptions)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'httpOptions': %w", err)
+		}
+	}
+
+	if a.Method != nil {
+		object["method"], err = json.Marshal(a.Method)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'method': %w", err)
+		}
+	}
+
+	if a.Query != nil {
+		object["query"], err = json.Marshal(a.Query)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'query': %w", err)
+		}
 	}
 
 	if a.ReadAhead != nil {
 		object["readAhead"], err = json.Marshal(a.ReadAhead)
 		if err != nil {
 			return nil, fmt.Errorf("error marshaling 'readAhead': %w", err)
+		}
+	}
+
+	if a.Retry != nil {
+		object["retry"], err = json.Marshal(a.Retry)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'retry': %w", err)
+		}
+	}
+
+	if a.SigningSecret != nil {
+		object["signingSecret"], err = json.Marshal(a.SigningSecret)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'signingSecret': %w", err)
+		}
+	}
+
+	if a.URL != nil {
+		object["url"], err = json.Marshal(a.URL)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'url': %w", err)
 		}
 	}
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -176,9 +177,18 @@ type ServerInterface interface {
 	// GetSubscription Get a subscription
 	// (GET /namespaces/{ns}/subscriptions/{nameOrId})
 	GetSubscription(ctx echo.Context, namespace Namespace, nameOrID NameOrID, params GetSubscriptionParams) error
+	// ListDeadLetters List the events that a webhook did not take in spite of all tries
+	// (GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters)
+	ListDeadLetters(ctx echo.Context, namespace Namespace, nameOrID NameOrID, params ListDeadLettersParams) error
+	// RedriveDeadLetters Deliver dead letters again
+	// (POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive)
+	RedriveDeadLetters(ctx echo.Context, namespace Namespace, nameOrID NameOrID) error
 	// ListSubscriptionEvents Read the events of the history that pass a subscription's filter
 	// (GET /namespaces/{ns}/subscriptions/{nameOrId}/events)
 	ListSubscriptionEvents(ctx echo.Context, namespace Namespace, nameOrID NameOrID, params ListSubscriptionEventsParams) error
+	// PingSubscription Post a signed test event to a webhook
+	// (POST /namespaces/{ns}/subscriptions/{nameOrId}/ping)
+	PingSubscription(ctx echo.Context, namespace Namespace, nameOrID NameOrID) error
 	// GetTransaction Get a transaction of this node
 	// (GET /namespaces/{ns}/transactions/{id})
 	GetTransaction(ctx echo.Context, namespace Namespace, id ID) error
@@ -2494,6 +2504,112 @@ func (w *ServerInterfaceWrapper) GetSubscription(ctx echo.Context) error {
 	return err
 }
 
+// ListDeadLetters converts echo context to params.
+func (w *ServerInterfaceWrapper) ListDeadLetters(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "nameOrId" -------------
+	var nameOrID NameOrID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nameOrId", ctx.Param("nameOrId"), &nameOrID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter nameOrId: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDeadLettersParams
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "skip" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "skip", ctx.QueryParams(), &params.Skip, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter skip: %s", err))
+	}
+
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", ctx.QueryParams(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after: %s", err))
+	}
+
+	// ------------- Optional query parameter "sort" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort", ctx.QueryParams(), &params.Sort, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter sort: %s", err))
+	}
+
+	// ------------- Optional query parameter "descending" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "descending", ctx.QueryParams(), &params.Descending, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter descending: %s", err))
+	}
+
+	// ------------- Optional query parameter "count" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "count", ctx.QueryParams(), &params.Count, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter count: %s", err))
+	}
+
+	// ------------- Optional query parameter "event" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "event", ctx.QueryParams(), &params.Event, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter event: %s", err))
+	}
+
+	// ------------- Optional query parameter "sequence" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sequence", ctx.QueryParams(), &params.Sequence, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter sequence: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListDeadLetters(ctx, namespace, nameOrID, params)
+	return err
+}
+
+// RedriveDeadLetters converts echo context to params.
+func (w *ServerInterfaceWrapper) RedriveDeadLetters(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "nameOrId" -------------
+	var nameOrID NameOrID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nameOrId", ctx.Param("nameOrId"), &nameOrID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter nameOrId: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedriveDeadLetters(ctx, namespace, nameOrID)
+	return err
+}
+
 // ListSubscriptionEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) ListSubscriptionEvents(ctx echo.Context) error {
 	var err error
@@ -2538,6 +2654,30 @@ func (w *ServerInterfaceWrapper) ListSubscriptionEvents(ctx echo.Context) error 
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListSubscriptionEvents(ctx, namespace, nameOrID, params)
+	return err
+}
+
+// PingSubscription converts echo context to params.
+func (w *ServerInterfaceWrapper) PingSubscription(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "nameOrId" -------------
+	var nameOrID NameOrID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nameOrId", ctx.Param("nameOrId"), &nameOrID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter nameOrId: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PingSubscription(ctx, namespace, nameOrID)
 	return err
 }
 
@@ -2716,6 +2856,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.PUT(options.BaseURL+"/namespaces/:ns/subscriptions", wrapper.ReplaceSubscription, options.OperationMiddlewares["replaceSubscription"]...)
 	router.DELETE(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId", wrapper.DeleteSubscription, options.OperationMiddlewares["deleteSubscription"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId", wrapper.GetSubscription, options.OperationMiddlewares["getSubscription"]...)
+	router.GET(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId/deadletters", wrapper.ListDeadLetters, options.OperationMiddlewares["listDeadLetters"]...)
+	router.POST(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId/deadletters/redrive", wrapper.RedriveDeadLetters, options.OperationMiddlewares["redriveDeadLetters"]...)
+	router.POST(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId/ping", wrapper.PingSubscription, options.OperationMiddlewares["pingSubscription"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/subscriptions/:nameOrId/events", wrapper.ListSubscriptionEvents, options.OperationMiddlewares["listSubscriptionEvents"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/events", wrapper.ListEvents, options.OperationMiddlewares["listEvents"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/events/:id", wrapper.GetEvent, options.OperationMiddlewares["getEvent"]...)
@@ -6259,6 +6402,152 @@ func (response GetSubscriptiondefaultApplicationProblemPlusJSONResponse) VisitGe
 	return err
 }
 
+type ListDeadLettersRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	NameOrID  NameOrID  `json:"nameOrId"`
+	Params    ListDeadLettersParams
+}
+
+type ListDeadLettersResponseObject interface {
+	VisitListDeadLettersResponse(w http.ResponseWriter) error
+}
+
+type ListDeadLetters200ResponseHeaders struct {
+	XNextAfter *string
+}
+
+type ListDeadLetters200JSONResponse struct {
+	Body    []DeadLetter
+	Headers ListDeadLetters200ResponseHeaders
+}
+
+func (response ListDeadLetters200JSONResponse) VisitListDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XNextAfter != nil {
+		w.Header().Set("X-Next-After", fmt.Sprint(*response.Headers.XNextAfter))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeadLetters200ApplicationVndPactwirePagePlusJSONResponse struct {
+	Body    Page
+	Headers ListDeadLetters200ResponseHeaders
+}
+
+func (response ListDeadLetters200ApplicationVndPactwirePagePlusJSONResponse) VisitListDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/vnd.pactwire.page+json")
+	if response.Headers.XNextAfter != nil {
+		w.Header().Set("X-Next-After", fmt.Sprint(*response.Headers.XNextAfter))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeadLetters4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response ListDeadLetters4XXApplicationProblemPlusJSONResponse) VisitListDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeadLettersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response ListDeadLettersdefaultApplicationProblemPlusJSONResponse) VisitListDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveDeadLettersRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	NameOrID  NameOrID  `json:"nameOrId"`
+	Body      *RedriveDeadLettersJSONRequestBody
+}
+
+type RedriveDeadLettersResponseObject interface {
+	VisitRedriveDeadLettersResponse(w http.ResponseWriter) error
+}
+
+type RedriveDeadLetters202JSONResponse Redrive
+
+func (response RedriveDeadLetters202JSONResponse) VisitRedriveDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveDeadLetters4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response RedriveDeadLetters4XXApplicationProblemPlusJSONResponse) VisitRedriveDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedriveDeadLettersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response RedriveDeadLettersdefaultApplicationProblemPlusJSONResponse) VisitRedriveDeadLettersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListSubscriptionEventsRequestObject struct {
 	Namespace Namespace `json:"ns"`
 	NameOrID  NameOrID  `json:"nameOrId"`
@@ -6306,6 +6595,63 @@ type ListSubscriptionEventsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListSubscriptionEventsdefaultApplicationProblemPlusJSONResponse) VisitListSubscriptionEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PingSubscriptionRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	NameOrID  NameOrID  `json:"nameOrId"`
+}
+
+type PingSubscriptionResponseObject interface {
+	VisitPingSubscriptionResponse(w http.ResponseWriter) error
+}
+
+type PingSubscription200JSONResponse Ping
+
+func (response PingSubscription200JSONResponse) VisitPingSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PingSubscription4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response PingSubscription4XXApplicationProblemPlusJSONResponse) VisitPingSubscriptionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PingSubscriptiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response PingSubscriptiondefaultApplicationProblemPlusJSONResponse) VisitPingSubscriptionResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6623,9 +6969,18 @@ type StrictServerInterface interface {
 	// GetSubscription Get a subscription
 	// (GET /namespaces/{ns}/subscriptions/{nameOrId})
 	GetSubscription(ctx context.Context, request GetSubscriptionRequestObject) (GetSubscriptionResponseObject, error)
+	// ListDeadLetters List the events that a webhook did not take in spite of all tries
+	// (GET /namespaces/{ns}/subscriptions/{nameOrId}/deadletters)
+	ListDeadLetters(ctx context.Context, request ListDeadLettersRequestObject) (ListDeadLettersResponseObject, error)
+	// RedriveDeadLetters Deliver dead letters again
+	// (POST /namespaces/{ns}/subscriptions/{nameOrId}/deadletters/redrive)
+	RedriveDeadLetters(ctx context.Context, request RedriveDeadLettersRequestObject) (RedriveDeadLettersResponseObject, error)
 	// ListSubscriptionEvents Read the events of the history that pass a subscription's filter
 	// (GET /namespaces/{ns}/subscriptions/{nameOrId}/events)
 	ListSubscriptionEvents(ctx context.Context, request ListSubscriptionEventsRequestObject) (ListSubscriptionEventsResponseObject, error)
+	// PingSubscription Post a signed test event to a webhook
+	// (POST /namespaces/{ns}/subscriptions/{nameOrId}/ping)
+	PingSubscription(ctx context.Context, request PingSubscriptionRequestObject) (PingSubscriptionResponseObject, error)
 	// GetTransaction Get a transaction of this node
 	// (GET /namespaces/{ns}/transactions/{id})
 	GetTransaction(ctx context.Context, request GetTransactionRequestObject) (GetTransactionResponseObject, error)
@@ -8472,6 +8827,85 @@ func (sh *strictHandler) GetSubscription(ctx echo.Context, namespace Namespace, 
 	return nil
 }
 
+// ListDeadLetters operation middleware
+func (sh *strictHandler) ListDeadLetters(ctx echo.Context, namespace Namespace, nameOrID NameOrID, params ListDeadLettersParams) error {
+	var request ListDeadLettersRequestObject
+
+	request.Namespace = namespace
+	request.NameOrID = nameOrID
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDeadLetters(ctx.Request().Context(), request.(ListDeadLettersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDeadLetters")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListDeadLettersResponseObject); ok {
+		return validResponse.VisitListDeadLettersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedriveDeadLetters operation middleware
+func (sh *strictHandler) RedriveDeadLetters(ctx echo.Context, namespace Namespace, nameOrID NameOrID) error {
+	var request RedriveDeadLettersRequestObject
+
+	request.Namespace = namespace
+	request.NameOrID = nameOrID
+
+	var body RedriveDeadLettersJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedriveDeadLetters(ctx.Request().Context(), request.(RedriveDeadLettersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedriveDeadLetters")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedriveDeadLettersResponseObject); ok {
+		return validResponse.VisitRedriveDeadLettersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListSubscriptionEvents operation middleware
 func (sh *strictHandler) ListSubscriptionEvents(ctx echo.Context, namespace Namespace, nameOrID NameOrID, params ListSubscriptionEventsParams) error {
 	var request ListSubscriptionEventsRequestObject
@@ -8493,6 +8927,32 @@ func (sh *strictHandler) ListSubscriptionEvents(ctx echo.Context, namespace Name
 		return err
 	} else if validResponse, ok := response.(ListSubscriptionEventsResponseObject); ok {
 		return validResponse.VisitListSubscriptionEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PingSubscription operation middleware
+func (sh *strictHandler) PingSubscription(ctx echo.Context, namespace Namespace, nameOrID NameOrID) error {
+	var request PingSubscriptionRequestObject
+
+	request.Namespace = namespace
+	request.NameOrID = nameOrID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PingSubscription(ctx.Request().Context(), request.(PingSubscriptionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PingSubscription")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PingSubscriptionResponseObject); ok {
+		return validResponse.VisitPingSubscriptionResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

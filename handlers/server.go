@@ -34,6 +34,8 @@ type Config struct {
 	// Page renders the Swagger UI page for the document at an address.
 	Page       func(title, documentURL string) []byte
 	Registerer prometheus.Registerer // nil: no metrics are registered
+	// PingWebhook posts a test event to a webhook.
+	PingWebhook func(ctx context.Context, ref delivery.Ref, options delivery.Options) (delivery.Pong, error)
 	// PagePolicy is the Content-Security-Policy of those pages.
 	PagePolicy string
 }

@@ -110,6 +110,12 @@ func (s *Server) subscriptionAnswer(ctx context.Context, sub store.Subscription,
 	out.Status = &gen.SubscriptionStatus{
 		Position: now.Position, Head: now.Head, Lag: now.Lag, InFlight: now.InFlight, Consumers: now.Consumers, LastError: present(now.LastError),
 	}
+	if a := now.Attempt; a != nil {
+		out.Status.Attempts = &gen.DeliveryAttempts{Count: a.Count, Error: a.Reason, Status: presentStatus(a.Status), Next: a.Next.UTC()}
+	}
+	if sub.Transport == delivery.TransportWebhooks {
+		out.Status.DeadLetters = &now.DeadLetters
+	}
 	return out, nil
 }
 
@@ -120,8 +126,16 @@ func toSubscription(sub store.Subscription) (gen.Subscription, error) {
 	if err := json.Unmarshal(sub.Filter, &out.Filter); err != nil {
 		return out, fmt.Errorf("read the filter of subscription %s: %w", sub.Name, err)
 	}
-	if err := json.Unmarshal(sub.Options, &out.Options); err != nil {
-		return out, fmt.Errorf("read the options of subscription %s: %w", sub.Name, err)
+	options, err := delivery.StoredOptions(sub)
+	if err != nil {
+		return out, err //nolint:wrapcheck // it says what it did
+	}
+	answered, err := json.Marshal(options.Redacted())
+	if err == nil {
+		err = json.Unmarshal(answered, &out.Options)
+	}
+	if err != nil {
+		return out, fmt.Errorf("answer the options of subscription %s: %w", sub.Name, err)
 	}
 	if sub.Updated == nil {
 		out.Updated = nullable.NewNullNullable[timestamp]()

@@ -151,6 +151,10 @@ func (v *validator) readBody(r *http.Request, operation *openapi3.Operation) err
 		r.Body = http.NoBody
 		return nil
 	}
+	if !operation.RequestBody.Value.Required && r.ContentLength == 0 {
+		r.Body = http.NoBody
+		return nil
+	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		if r.ContentLength == 0 {
