@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/oapi-codegen/runtime"
 )
 
@@ -151,6 +153,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api (the `GetContractAPIPage` operationId).
 	GetContractAPIPage(ctx context.Context, namespace Namespace, apiName APIName, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetContractAPIDocumentYAML Get the OpenAPI document of an API as YAML
+	//
+	// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml (the `GetContractAPIDocumentYAML` operationId).
+	GetContractAPIDocumentYAML(ctx context.Context, namespace Namespace, apiName APIName, params *GetContractAPIDocumentYAMLParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetContractAPIDocument Get the OpenAPI document of an API
 	//
@@ -756,6 +763,21 @@ func (c *Client) UpdateContractAPI(ctx context.Context, namespace Namespace, api
 // Corresponds with GET /namespaces/{ns}/apis/{apiName}/api (the `GetContractAPIPage` operationId).
 func (c *Client) GetContractAPIPage(ctx context.Context, namespace Namespace, apiName APIName, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetContractAPIPageRequest(c.Server, namespace, apiName)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetContractAPIDocumentYAML Get the OpenAPI document of an API as YAML
+//
+// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml (the `GetContractAPIDocumentYAML` operationId).
+func (c *Client) GetContractAPIDocumentYAML(ctx context.Context, namespace Namespace, apiName APIName, params *GetContractAPIDocumentYAMLParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetContractAPIDocumentYAMLRequest(c.Server, namespace, apiName, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2457,6 +2479,89 @@ func NewGetContractAPIPageRequest(server string, namespace Namespace, apiName AP
 	return req, nil
 }
 
+// NewGetContractAPIDocumentYAMLRequest constructs an http.Request for the GetContractAPIDocumentYAML method
+func NewGetContractAPIDocumentYAMLRequest(server string, namespace Namespace, apiName APIName, params *GetContractAPIDocumentYAMLParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "apiName", apiName, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/apis/%s/api/openapi.yaml", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Views != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "views", *params.Views, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetContractAPIDocumentRequest constructs an http.Request for the GetContractAPIDocument method
 func NewGetContractAPIDocumentRequest(server string, namespace Namespace, apiName APIName, params *GetContractAPIDocumentParams) (*http.Request, error) {
 	var err error
@@ -2488,6 +2593,33 @@ func NewGetContractAPIDocumentRequest(server string, namespace Namespace, apiNam
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Views != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "views", *params.Views, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -6962,6 +7094,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api (the `GetContractAPIPage` operationId).
 	GetContractAPIPageWithResponse(ctx context.Context, namespace Namespace, apiName APIName, reqEditors ...RequestEditorFn) (*GetContractAPIPageReply, error)
 
+	// GetContractAPIDocumentYAMLWithResponse Get the OpenAPI document of an API as YAML
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml (the `GetContractAPIDocumentYAML` operationId).
+	GetContractAPIDocumentYAMLWithResponse(ctx context.Context, namespace Namespace, apiName APIName, params *GetContractAPIDocumentYAMLParams, reqEditors ...RequestEditorFn) (*GetContractAPIDocumentYAMLReply, error)
+
 	// GetContractAPIDocumentWithResponse Get the OpenAPI document of an API
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7935,6 +8074,68 @@ func (r GetContractAPIPageReply) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetContractAPIPageReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetContractAPIDocumentYAMLReply200Headers the declared response headers of an HTTP 200 response for GetContractAPIDocumentYAML
+type GetContractAPIDocumentYAMLReply200Headers struct {
+	ETag *string
+}
+
+type GetContractAPIDocumentYAMLReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// YAML200 the response for an HTTP 200 `application/yaml` response
+	YAML200 *Document
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetContractAPIDocumentYAMLReply200Headers
+}
+
+// GetYAML200 returns the response for an HTTP 200 `application/yaml` response
+func (r GetContractAPIDocumentYAMLReply) GetYAML200() *Document {
+	return r.YAML200
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r GetContractAPIDocumentYAMLReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetContractAPIDocumentYAMLReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetContractAPIDocumentYAMLReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetContractAPIDocumentYAMLReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetContractAPIDocumentYAMLReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetContractAPIDocumentYAMLReply) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -11083,6 +11284,19 @@ func (c *ClientWithResponses) GetContractAPIPageWithResponse(ctx context.Context
 	return ParseGetContractAPIPageReply(rsp)
 }
 
+// GetContractAPIDocumentYAMLWithResponse Get the OpenAPI document of an API as YAML
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml (the `GetContractAPIDocumentYAML` operationId).
+func (c *ClientWithResponses) GetContractAPIDocumentYAMLWithResponse(ctx context.Context, namespace Namespace, apiName APIName, params *GetContractAPIDocumentYAMLParams, reqEditors ...RequestEditorFn) (*GetContractAPIDocumentYAMLReply, error) {
+	rsp, err := c.GetContractAPIDocumentYAML(ctx, namespace, apiName, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetContractAPIDocumentYAMLReply(rsp)
+}
+
 // GetContractAPIDocumentWithResponse Get the OpenAPI document of an API
 //
 // Returns a wrapper object for the known response body format(s).
@@ -12363,6 +12577,62 @@ func ParseGetContractAPIPageReply(rsp *http.Response) (*GetContractAPIPageReply,
 				return nil, err
 			}
 			headers.ContentSecurityPolicy = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetContractAPIDocumentYAMLReply parses an HTTP response from a GetContractAPIDocumentYAMLWithResponse call
+func ParseGetContractAPIDocumentYAMLReply(rsp *http.Response) (*GetContractAPIDocumentYAMLReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetContractAPIDocumentYAMLReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "yaml") && rsp.StatusCode == 200:
+		var dest Document
+		if err := yaml.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.YAML200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetContractAPIDocumentYAMLReply200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
 		}
 		response.Headers200 = &headers
 	}

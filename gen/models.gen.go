@@ -1051,6 +1051,9 @@ type Skip = int
 // Sort defines model for Sort.
 type Sort = string
 
+// Views defines model for Views.
+type Views = bool
+
 // Invoked defines model for Invoked.
 type Invoked = Operation
 
@@ -1099,8 +1102,20 @@ type UpdateContractAPIParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetContractAPIDocumentYAMLParams defines parameters for GetContractAPIDocumentYAML.
+type GetContractAPIDocumentYAMLParams struct {
+	// Views Describe invoke paths for view methods too; they always work, but few want a transaction that changes nothing
+	Views *Views `form:"views,omitempty" json:"views,omitempty"`
+
+	// IfNoneMatch ETag of the document that the caller has
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
 // GetContractAPIDocumentParams defines parameters for GetContractAPIDocument.
 type GetContractAPIDocumentParams struct {
+	// Views Describe invoke paths for view methods too; they always work, but few want a transaction that changes nothing
+	Views *Views `form:"views,omitempty" json:"views,omitempty"`
+
 	// IfNoneMatch ETag of the document that the caller has
 	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
 }

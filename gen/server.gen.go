@@ -42,6 +42,9 @@ type ServerInterface interface {
 	// GetContractAPIPage Open the Swagger UI of an API
 	// (GET /namespaces/{ns}/apis/{apiName}/api)
 	GetContractAPIPage(ctx echo.Context, namespace Namespace, apiName APIName) error
+	// GetContractAPIDocumentYAML Get the OpenAPI document of an API as YAML
+	// (GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml)
+	GetContractAPIDocumentYAML(ctx echo.Context, namespace Namespace, apiName APIName, params GetContractAPIDocumentYAMLParams) error
 	// GetContractAPIDocument Get the OpenAPI document of an API
 	// (GET /namespaces/{ns}/apis/{apiName}/api/swagger.json)
 	GetContractAPIDocument(ctx echo.Context, namespace Namespace, apiName APIName, params GetContractAPIDocumentParams) error
@@ -486,6 +489,56 @@ func (w *ServerInterfaceWrapper) GetContractAPIPage(ctx echo.Context) error {
 	return err
 }
 
+// GetContractAPIDocumentYAML converts echo context to params.
+func (w *ServerInterfaceWrapper) GetContractAPIDocumentYAML(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "apiName" -------------
+	var apiName APIName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "apiName", ctx.Param("apiName"), &apiName, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter apiName: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetContractAPIDocumentYAMLParams
+	// ------------- Optional query parameter "views" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "views", ctx.QueryParams(), &params.Views, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter views: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch IfNoneMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-None-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-None-Match: %s", err))
+		}
+
+		params.IfNoneMatch = &IfNoneMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetContractAPIDocumentYAML(ctx, namespace, apiName, params)
+	return err
+}
+
 // GetContractAPIDocument converts echo context to params.
 func (w *ServerInterfaceWrapper) GetContractAPIDocument(ctx echo.Context) error {
 	var err error
@@ -507,6 +560,12 @@ func (w *ServerInterfaceWrapper) GetContractAPIDocument(ctx echo.Context) error 
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params GetContractAPIDocumentParams
+	// ------------- Optional query parameter "views" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "views", ctx.QueryParams(), &params.Views, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter views: %s", err))
+	}
 
 	headers := ctx.Request().Header
 	// ------------- Optional header parameter "If-None-Match" -------------
@@ -2842,6 +2901,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.PUT(options.BaseURL+"/namespaces/:ns/apis/:apiName", wrapper.UpdateContractAPI, options.OperationMiddlewares["updateContractAPI"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/apis/:apiName/interface", wrapper.GetContractAPIInterface, options.OperationMiddlewares["getContractAPIInterface"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/apis/:apiName/api/swagger.json", wrapper.GetContractAPIDocument, options.OperationMiddlewares["getContractAPIDocument"]...)
+	router.GET(options.BaseURL+"/namespaces/:ns/apis/:apiName/api/openapi.yaml", wrapper.GetContractAPIDocumentYAML, options.OperationMiddlewares["getContractAPIDocumentYAML"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/apis/:apiName/api", wrapper.GetContractAPIPage, options.OperationMiddlewares["getContractAPIPage"]...)
 	router.POST(options.BaseURL+"/namespaces/:ns/apis/:apiName/invoke/:method", wrapper.InvokeContractAPI, options.OperationMiddlewares["invokeContractAPI"]...)
 	router.POST(options.BaseURL+"/namespaces/:ns/apis/:apiName/query/:method", wrapper.QueryContractAPI, options.OperationMiddlewares["queryContractAPI"]...)
@@ -3399,6 +3459,86 @@ type GetContractAPIPagedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetContractAPIPagedefaultApplicationProblemPlusJSONResponse) VisitGetContractAPIPageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetContractAPIDocumentYAMLRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	APIName   APIName   `json:"apiName"`
+	Params    GetContractAPIDocumentYAMLParams
+}
+
+type GetContractAPIDocumentYAMLResponseObject interface {
+	VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error
+}
+
+type GetContractAPIDocumentYAML200ResponseHeaders struct {
+	ETag *string
+}
+
+type GetContractAPIDocumentYAML200ApplicationYamlResponse struct {
+	Body          io.Reader
+	Headers       GetContractAPIDocumentYAML200ResponseHeaders
+	ContentLength int64
+}
+
+func (response GetContractAPIDocumentYAML200ApplicationYamlResponse) VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/yaml")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.ETag != nil {
+		w.Header().Set("ETag", fmt.Sprint(*response.Headers.ETag))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type GetContractAPIDocumentYAML304Response struct {
+}
+
+func (response GetContractAPIDocumentYAML304Response) VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error {
+	w.WriteHeader(304)
+	return nil
+}
+
+type GetContractAPIDocumentYAML4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response GetContractAPIDocumentYAML4XXApplicationProblemPlusJSONResponse) VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetContractAPIDocumentYAMLdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response GetContractAPIDocumentYAMLdefaultApplicationProblemPlusJSONResponse) VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6834,6 +6974,9 @@ type StrictServerInterface interface {
 	// GetContractAPIPage Open the Swagger UI of an API
 	// (GET /namespaces/{ns}/apis/{apiName}/api)
 	GetContractAPIPage(ctx context.Context, request GetContractAPIPageRequestObject) (GetContractAPIPageResponseObject, error)
+	// GetContractAPIDocumentYAML Get the OpenAPI document of an API as YAML
+	// (GET /namespaces/{ns}/apis/{apiName}/api/openapi.yaml)
+	GetContractAPIDocumentYAML(ctx context.Context, request GetContractAPIDocumentYAMLRequestObject) (GetContractAPIDocumentYAMLResponseObject, error)
 	// GetContractAPIDocument Get the OpenAPI document of an API
 	// (GET /namespaces/{ns}/apis/{apiName}/api/swagger.json)
 	GetContractAPIDocument(ctx context.Context, request GetContractAPIDocumentRequestObject) (GetContractAPIDocumentResponseObject, error)
@@ -7246,6 +7389,33 @@ func (sh *strictHandler) GetContractAPIPage(ctx echo.Context, namespace Namespac
 		return err
 	} else if validResponse, ok := response.(GetContractAPIPageResponseObject); ok {
 		return validResponse.VisitGetContractAPIPageResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetContractAPIDocumentYAML operation middleware
+func (sh *strictHandler) GetContractAPIDocumentYAML(ctx echo.Context, namespace Namespace, apiName APIName, params GetContractAPIDocumentYAMLParams) error {
+	var request GetContractAPIDocumentYAMLRequestObject
+
+	request.Namespace = namespace
+	request.APIName = apiName
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetContractAPIDocumentYAML(ctx.Request().Context(), request.(GetContractAPIDocumentYAMLRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetContractAPIDocumentYAML")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetContractAPIDocumentYAMLResponseObject); ok {
+		return validResponse.VisitGetContractAPIDocumentYAMLResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/google/uuid"
@@ -153,18 +154,27 @@ func (s *Server) GetContractAPIInterface(ctx context.Context, r gen.GetContractA
 
 // GetContractAPIDocument returns the OpenAPI document of an API.
 func (s *Server) GetContractAPIDocument(ctx context.Context, r gen.GetContractAPIDocumentRequestObject) (gen.GetContractAPIDocumentResponseObject, error) {
-	api, err := s.findAPI(ctx, r.Namespace, r.APIName)
+	return s.answerDocument(ctx, r.Namespace, r.APIName, value(r.Params.IfNoneMatch), documentForm{views: value(r.Params.Views)})
+}
+
+// GetContractAPIDocumentYAML returns the same document as YAML.
+func (s *Server) GetContractAPIDocumentYAML(ctx context.Context, r gen.GetContractAPIDocumentYAMLRequestObject) (gen.GetContractAPIDocumentYAMLResponseObject, error) {
+	return s.answerDocument(ctx, r.Namespace, r.APIName, value(r.Params.IfNoneMatch), documentForm{yaml: true, views: value(r.Params.Views)})
+}
+
+func (s *Server) answerDocument(ctx context.Context, namespace, name, known string, form documentForm) (written, error) {
+	api, err := s.findAPI(ctx, namespace, name)
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
-	doc, err := s.document(ctx, api)
+	doc, err := s.document(ctx, api, form)
 	if err != nil {
-		return nil, err
+		return written{}, err
 	}
-	if matches(value(r.Params.IfNoneMatch), doc.tag) {
-		return gen.GetContractAPIDocument304Response{}, nil
+	if matches(known, doc.tag) {
+		return written{status: http.StatusNotModified, tag: doc.tag}, nil
 	}
-	return written(doc), nil
+	return written{body: doc.body, kind: doc.kind, tag: doc.tag}, nil
 }
 
 // GetContractAPIPage returns the Swagger UI of an API.

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -8,28 +9,35 @@ import (
 	"github.com/pactwire/pactwire/gen"
 )
 
-// written is an answer whose JSON is there already. The generated answer types would check and compact it once more, which for a large document takes
+// written is an answer whose JSON, or other text, is there already. The generated answer types would check and compact it once more, which for a large document takes
 // longer than everything else.
 type written struct {
-	body json.RawMessage
-	tag  string // entity tag; may be empty
+	status int             // 0 is 200
+	body   json.RawMessage // or what kind says
+	kind   string          // of content; JSON when empty
+	tag    string          // entity tag; may be empty
 }
 
 var (
-	_ gen.QueryContractAPIResponseObject       = written{}
-	_ gen.QueryContractInterfaceResponseObject = written{}
-	_ gen.QueryContractResponseObject          = written{}
-	_ gen.GetContractAPIDocumentResponseObject = written{}
+	_ gen.QueryContractAPIResponseObject           = written{}
+	_ gen.QueryContractInterfaceResponseObject     = written{}
+	_ gen.QueryContractResponseObject              = written{}
+	_ gen.GetContractAPIDocumentResponseObject     = written{}
+	_ gen.GetContractAPIDocumentYAMLResponseObject = written{}
 )
 
 func (a written) write(w http.ResponseWriter) error {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.tag != "" {
 		h.Set("ETag", a.tag)
 	}
-	w.WriteHeader(http.StatusOK)
+	if a.status == http.StatusNotModified {
+		w.WriteHeader(a.status) // it has no body, and the type and length of none
+		return nil
+	}
+	h.Set("Content-Type", cmp.Or(a.kind, "application/json"))
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
 	_, err := w.Write(a.body)
 	return err //nolint:wrapcheck // the connection's
 }
@@ -45,3 +53,8 @@ func (a written) VisitQueryContractResponse(w http.ResponseWriter) error { retur
 
 // VisitGetContractAPIDocumentResponse implements gen.GetContractAPIDocumentResponseObject.
 func (a written) VisitGetContractAPIDocumentResponse(w http.ResponseWriter) error { return a.write(w) }
+
+// VisitGetContractAPIDocumentYAMLResponse implements gen.GetContractAPIDocumentYAMLResponseObject.
+func (a written) VisitGetContractAPIDocumentYAMLResponse(w http.ResponseWriter) error {
+	return a.write(w)
+}

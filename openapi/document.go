@@ -13,6 +13,7 @@ type Subject struct {
 	Namespace string
 	Server    string // address of the API, such as http://host/api/v1/namespaces/default/apis/simple
 	Located   bool   // the API has a location: requests bring none
+	Views     bool   // view methods get invoke paths too
 	Interface contract.Interface
 }
 
@@ -34,7 +35,7 @@ func Build(s Subject) ([]byte, error) {
 	queries, invokes := make([]string, len(compiled.Methods())), make([]string, len(compiled.Methods()))
 	for i, m := range compiled.Methods() {
 		queries[i] = b.operations.operation("query_" + m.Method.Pathname)
-		if !m.ReadOnly() {
+		if !m.ReadOnly() || s.Views {
 			invokes[i] = b.operations.operation("invoke_" + m.Method.Pathname)
 		}
 	}

@@ -25,6 +25,8 @@ type service struct {
 	http   *http.Client // validating
 	listen string
 	stop   func(testing.TB)
+
+	settings map[string]string // beside the address
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"testing"
@@ -28,10 +29,20 @@ func start(t testing.TB) *service {
 	return startOn(t, chain, pgtest.New(t))
 }
 
+// startWith starts a service of its own with more configuration.
+func startWith(t testing.TB, settings map[string]string) *service {
+	t.Helper()
+	return startService(t, &service{chain: chaintest.New(t), settings: settings}, pgtest.New(t))
+}
+
 // startOn starts a service on a chain and a database that are there.
 func startOn(t testing.TB, chain *chaintest.Chain, database string) *service {
 	t.Helper()
-	s := &service{chain: chain}
+	return startService(t, &service{chain: chain}, database)
+}
+
+func startService(t testing.TB, s *service, database string) *service {
+	t.Helper()
 	s.run(t, database)
 	t.Cleanup(func() { s.stop(t) })
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -50,7 +61,9 @@ func (s *service) run(t testing.TB, database string) {
 	if s.listen != "" {
 		listen = s.listen // a restart keeps its address
 	}
-	cfg, err := app.Load(app.ModeDev, map[string]string{"listen": listen}, nil)
+	settings := map[string]string{"listen": listen}
+	maps.Copy(settings, s.settings)
+	cfg, err := app.Load(app.ModeDev, settings, nil)
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -3,13 +3,12 @@
 package main
 
 import (
+	"app/storage"
+	"app/zoo"
 	"context"
 	"fmt"
 	"os"
 	"strings"
-
-	"app/storage"
-	"app/zoo"
 )
 
 func main() {
