@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,6 +73,13 @@ func New(ctx context.Context, cfg *Config, opts Options, log *slog.Logger) (*App
 		WriteTimeout: cfg.RequestTimeout + spareTime, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	if cfg.TLS.Enabled() {
+		certificate, err := openCertificate(cfg.TLS, log)
+		if err != nil {
+			return nil, err
+		}
+		a.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate.get}
+	}
 	for _, address := range cfg.Listen {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -120,6 +128,10 @@ func (a *App) readCredentials() error {
 
 // URLs are the addresses that the service listens at, the first one as clients on this machine would write it.
 func (a *App) URLs() []string {
+	scheme := "http"
+	if a.cfg.TLS.Enabled() {
+		scheme = "https"
+	}
 	var all []string
 	for _, l := range a.listeners {
 		address := l.Addr().String()
@@ -128,7 +140,7 @@ func (a *App) URLs() []string {
 				address = net.JoinHostPort("127.0.0.1", port)
 			}
 		}
-		all = append(all, "http://"+address)
+		all = append(all, scheme+"://"+address)
 	}
 	return all
 }
@@ -147,7 +159,11 @@ func (a *App) Run(ctx context.Context) error {
 	a.server.BaseContext = func(net.Listener) context.Context { return requests }
 	for _, l := range a.listeners {
 		group.Go(func() error {
-			if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			serve := a.server.Serve
+			if a.server.TLSConfig != nil {
+				serve = func(l net.Listener) error { return a.server.ServeTLS(l, "", "") }
+			}
+			if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("serve HTTP at %s: %w", l.Addr(), err)
 			}
 			return nil

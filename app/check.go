@@ -77,6 +77,11 @@ func (c *Config) check() []error {
 	if !validName.MatchString(c.OrgName) {
 		k.add("org-name", "%q is no name: 1 to 64 letters, digits, dots, dashes and underscores", c.OrgName)
 	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		k.add("tls.cert-file", "goes with tls.key-file: give both")
+	}
+	k.file("tls.cert-file", c.TLS.CertFile)
+	k.file("tls.key-file", c.TLS.KeyFile)
 	k.file("auth.users-file", c.Auth.UsersFile)
 	k.file("auth.tokens-file", c.Auth.TokensFile)
 	k.chains()

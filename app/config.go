@@ -40,6 +40,7 @@ type Config struct {
 	Migrate        bool // bring the schema up to date at the start; dev always does
 	Insecure       bool // listen beyond loopback without authentication
 	TrustedProxies []netip.Prefix
+	TLS            TLSConfig
 	Auth           AuthConfig
 	Webhooks       WebhooksConfig
 	Chains         []ChainConfig

@@ -42,6 +42,8 @@ func settings() []setting {
 		{"insecure", both, "false", "listen beyond loopback although nobody has to authenticate", func(c *Config) value { return boolean(&c.Insecure) }, nil},
 		{"trusted-proxies", both, "", "`networks` whose X-Forwarded headers are believed, such as 10.0.0.0/8", func(c *Config) value { return prefixes(&c.TrustedProxies) }, nil},
 		{"webhooks.allow-private", both, "", "`true` lets webhooks lead to this machine and to private networks too (default: in dev only)", func(c *Config) value { return optionalBoolean(&c.Webhooks.AllowPrivate) }, nil},
+		{"tls.cert-file", both, "", "PEM `file` with the TLS certificate and its intermediates; HTTPS is served with it", func(c *Config) value { return text(&c.TLS.CertFile) }, nil},
+		{"tls.key-file", both, "", "PEM `file` with the key of the TLS certificate", func(c *Config) value { return text(&c.TLS.KeyFile) }, nil},
 		{"auth.users-file", both, "", "`file` with users: name:bcrypt hash[:role[:namespaces]]", func(c *Config) value { return text(&c.Auth.UsersFile) }, nil},
 		{"auth.tokens-file", both, "", "`file` with bearer tokens: name:SHA-256[:role[:namespaces]]", func(c *Config) value { return text(&c.Auth.TokensFile) }, nil},
 	}
