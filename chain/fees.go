@@ -91,10 +91,6 @@ func (f fees) outbid(old fees) bool {
 // bumped is an offer that nodes take in the place of old: at least an eighth more (they ask for a tenth), and at least what the market suggests. It is
 // false when the limit leaves no room for that.
 func (f fees) bumped(old fees, limit *big.Int) (fees, bool) {
-	least := func(v *big.Int) *big.Int {
-		up := new(big.Int).Rsh(v, 3)
-		return up.Add(up.Add(up, v), big.NewInt(1))
-	}
 	higher := func(a, b *big.Int) *big.Int {
 		if b != nil && b.Cmp(a) > 0 {
 			return b
@@ -107,9 +103,9 @@ func (f fees) bumped(old fees, limit *big.Int) (fees, bool) {
 		if suggested == nil {
 			suggested = f.max
 		}
-		next = fees{price: higher(least(old.price), suggested)}
+		next = fees{price: higher(leastBump(old.price), suggested)}
 	} else {
-		next = fees{max: higher(least(old.max), f.max), tip: higher(least(old.tip), f.tip)}
+		next = fees{max: higher(leastBump(old.max), f.max), tip: higher(leastBump(old.tip), f.tip)}
 	}
 	limited := next.capped(limit)
 	tenth := func(v, old *big.Int) bool { // v ≥ 1.1 × old

@@ -14,26 +14,32 @@ import (
 // fillerGas is what a transfer of nothing costs; where it costs more, the chain is asked.
 const fillerGas = 21_000
 
-// prepareLoop gives nonces to what waits in the outbox and plans what is to be sent again. The next batch gathers while this one is under way.
+// prepareLoop gives nonces to what waits in the outbox, plans what is to be sent again, and answers what clients ask for. The next batch gathers while this
+// one is under way. A signer that cannot be reached holds up only what it has to sign.
 func (k *keySubmitter) prepareLoop(ctx context.Context) error {
 	arrived := k.db.Subscribe(store.TopicOutbox(k.cfg.Chain))
 	defer arrived.Close()
+	changed := k.db.Subscribe(store.TopicChanges(k.cfg.Chain))
+	defer changed.Close()
 	var looked time.Time
+	asked, pause := true, 100*time.Millisecond
 	for {
-		again := false
-		if now := time.Now(); now.Sub(looked) >= 20*time.Millisecond {
-			looked = now
-			more, err := k.resend(ctx, now)
-			if err != nil {
-				return err
+		more, err := k.prepare(ctx, &looked, asked)
+		switch {
+		case isUnreachable(err):
+			k.log.WarnContext(ctx, "sign transactions", "error", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pause):
 			}
-			again = more
-		}
-		more, err := k.assign(ctx)
-		if err != nil {
+			pause = min(2*pause, 5*time.Second)
+			continue
+		case err != nil:
 			return err
 		}
-		if more || again {
+		asked, pause = false, 100*time.Millisecond
+		if more {
 			continue
 		}
 		wait := k.cfg.PollInterval
@@ -45,9 +51,33 @@ func (k *keySubmitter) prepareLoop(ctx context.Context) error {
 			return nil
 		case <-arrived.C:
 		case <-k.state.kick:
+		case <-changed.C:
+			asked = true
 		case <-time.After(wait):
+			asked = wait == k.cfg.PollInterval
 		}
 	}
+}
+
+// prepare does each of these once. more says that there may be more to do at once.
+func (k *keySubmitter) prepare(ctx context.Context, looked *time.Time, asked bool) (more bool, err error) {
+	var again, changes bool
+	if asked {
+		if changes, err = k.changes(ctx); err != nil {
+			return false, err
+		}
+	}
+	if now := time.Now(); now.Sub(*looked) >= 20*time.Millisecond {
+		*looked = now
+		if again, err = k.resend(ctx, now); err != nil {
+			return false, err
+		}
+	}
+	if k.orphan {
+		return again || changes, nil
+	}
+	more, err = k.assign(ctx)
+	return more || again || changes, err
 }
 
 // assign gives nonces to one batch and hands it to the sender. more says that there may be more waiting.
@@ -118,15 +148,12 @@ func (k *keySubmitter) fillers(ctx context.Context, holes []uint64) ([]*prepared
 	if len(holes) == 0 {
 		return nil, nil
 	}
-	gas, err := k.client.EstimateGas(ctx, CallRequest{From: &k.key, To: k.key})
-	if err != nil {
-		gas = fillerGas
-	}
+	gas := k.transferGas(ctx)
 	k.log.WarnContext(ctx, "filling nonces that would hold up later transactions", "first", holes[0], "count", len(holes))
 	out := make([]*prepared, len(holes))
 	for i, nonce := range holes {
 		out[i] = &prepared{nonce: nonce, filler: true, call: &store.OutboxCall{
-			Operation: store.NewID(), Filler: true, To: &k.key, Value: new(big.Int), Gas: max(gas, fillerGas),
+			Operation: store.NewID(), Filler: true, To: &k.key, Value: new(big.Int), Gas: gas,
 		}}
 	}
 	return out, nil
@@ -142,29 +169,38 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 		return err
 	}
 	now := time.Now()
+	results, offers, errs := make([]store.Signed, len(batch)), make([]fees, len(batch)), make([]error, len(batch))
+	each(len(batch), signWidth, func(i int) {
+		p := batch[i]
+		reason := store.AttemptSubmit
+		if len(p.call.Hashes) > 0 {
+			reason = store.AttemptNonce
+		}
+		offers[i] = market.chosen(p.call.Options)
+		results[i], errs[i] = k.sign(ctx, p.call, p.nonce, offers[i], reason)
+	})
 	signed := make([]store.Signed, 0, len(batch))
 	items := make([]*inflight, 0, len(batch))
 	out := make([]*outgoing, 0, len(batch))
 	var unsignable []store.Outcome
-	for _, p := range batch {
-		offer := market.chosen(p.call.Options)
-		s, err := k.sign(ctx, p.call, p.nonce, offer)
+	for i, p := range batch {
+		s, err := results[i], errs[i]
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx) //nolint:wrapcheck // our own end
-		case err != nil && !p.filler:
+		case err != nil && (p.filler || isUnreachable(err)):
+			return err
+		case err != nil:
 			k.log.ErrorContext(ctx, "sign a transaction", "operation", p.call.Operation, "error", err)
 			unsignable = append(unsignable, store.Outcome{
 				Operation: p.call.Operation, Status: store.OpFailed, Error: "The transaction cannot be signed.",
 			})
 			continue
-		case err != nil:
-			return err
 		}
 		s.Filler = p.filler
 		t := &inflight{
-			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash), fees: offer,
-			explicit: p.call.Options.Fees(), assigned: now, offered: now, bumped: now,
+			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash), fees: offers[i],
+			explicit: p.call.Options.Fees(), assigned: now, offered: now, bumped: now, cancelAt: never,
 		}
 		signed, items, out = append(signed, s), append(items, t), append(out, &outgoing{inflight: t, raw: s.Raw})
 	}
@@ -178,7 +214,10 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 	return k.hand(ctx, out)
 }
 
-func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce uint64, offer fees) (store.Signed, error) {
+// signWidth is how many transactions are signed at once: a remote signer takes its time, and there is more than one processor.
+const signWidth = 8
+
+func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce uint64, offer fees, reason string) (store.Signed, error) {
 	chainID := k.client.ChainID()
 	tx, err := k.signer.Sign(ctx, k.key, offer.transaction(chainID, nonce, call.To, call.Value, call.Gas, call.Data), chainID)
 	if err != nil {
@@ -188,7 +227,9 @@ func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce u
 	if err != nil {
 		return store.Signed{}, fmt.Errorf("encode operation %s: %w", call.Operation, err)
 	}
-	return store.Signed{Operation: call.Operation, Nonce: nonce, Gas: call.Gas, Raw: raw, Hash: tx.Hash()}, nil
+	return store.Signed{Operation: call.Operation, Nonce: nonce, Gas: call.Gas, Raw: raw, Hash: tx.Hash(), Attempt: store.Attempt{
+		Hash: tx.Hash(), Nonce: nonce, GasPrice: offer.price, MaxFeePerGas: offer.max, MaxPriorityFeePerGas: offer.tip, Created: time.Now(), Reason: reason,
+	}}, nil
 }
 
 // hand gives a batch to the sender, waiting until it has taken the one before.
@@ -210,7 +251,7 @@ func (k *keySubmitter) resend(ctx context.Context, now time.Time) (more bool, er
 	if len(again)+len(stuck) == 0 {
 		return false, nil
 	}
-	if len(stuck) > 0 {
+	if len(stuck) > 0 && !k.orphan {
 		if err := k.bump(ctx, stuck); err != nil {
 			return false, err
 		}
@@ -255,7 +296,7 @@ func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
 	for i := range calls {
 		byID[calls[i].Operation] = &calls[i]
 	}
-	var signed []store.Signed
+	var signed []store.Replacement
 	var raised []*inflight
 	var offers []fees
 	for _, t := range stuck {
@@ -274,11 +315,16 @@ func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
 			k.log.WarnContext(ctx, "a transaction stays unmined, and the fee limit leaves no room to raise its fee", "operation", t.operation, "nonce", t.nonce)
 			continue
 		}
-		s, err := k.sign(ctx, call, t.nonce, offer)
+		s, err := k.sign(ctx, k.present(ctx, call, false), t.nonce, offer, store.AttemptBump)
 		if err != nil {
-			return err
+			if ctx.Err() != nil {
+				return context.Cause(ctx) //nolint:wrapcheck // our own end
+			}
+			k.state.notRaised(t, time.Now()) // it goes out again as it is
+			k.log.WarnContext(ctx, "the fee of a transaction cannot be raised", "operation", t.operation, "nonce", t.nonce, "error", err)
+			continue
 		}
-		signed, raised, offers = append(signed, s), append(raised, t), append(offers, offer)
+		signed, raised, offers = append(signed, store.Replacement{Signed: s}), append(raised, t), append(offers, offer)
 	}
 	if len(signed) == 0 {
 		return nil

@@ -77,6 +77,10 @@ func (k *keySubmitter) outcomes(ctx context.Context, items []*inflight, receipts
 		outcomes[i] = store.Outcome{
 			Operation: t.operation, Status: store.OpSucceeded, TxHash: &r.TransactionHash, Output: r.output(),
 		}
+		if k.state.cancels(t, r.TransactionHash) {
+			outcomes[i].Status, outcomes[i].Error = store.OpFailed, cancelledMined
+			continue
+		}
 		if !r.succeeded() {
 			outcomes[i].Status = store.OpFailed
 			failed = append(failed, i)

@@ -113,11 +113,11 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			k.state.foreign(t.nonce)
 			back = append(back, t)
 		case sendFeeTooLow:
-			if t.explicit && !possible {
+			if k.state.isExplicit(t) && !possible {
 				failed = append(failed, refusal{t, "The chain's node refuses the fee that was asked for: " + err.Error()})
 				continue
 			}
-			k.state.refused(t, now, !t.explicit)
+			k.state.refused(t, now, !k.state.isExplicit(t))
 		case sendNoFunds:
 			n := k.state.refused(t, now, false)
 			alone := !possible && aloneTooDear(err)
@@ -126,7 +126,8 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			}
 		case sendInvalid:
 			k.state.refused(t, now, false)
-			if !t.filler {
+			// Of a replacement it says nothing about what it was to replace, which may still be mined.
+			if !t.filler && (!possible || len(k.state.hashesOf(t)) == 1) {
 				failed = append(failed, refusal{t, "The chain's node refuses the transaction: " + err.Error()})
 			}
 		case sendRetry:
@@ -185,9 +186,11 @@ func (k *keySubmitter) giveBack(ctx context.Context, items []*inflight) error {
 	k.moving.Lock()
 	defer k.moving.Unlock()
 	ids := make([]uuid.UUID, 0, len(items))
+	cancelled := false
 	for _, t := range items {
 		if k.state.current(t) {
 			ids = append(ids, t.operation)
+			cancelled = cancelled || k.state.isCancelled(t)
 		}
 	}
 	if len(ids) == 0 {
@@ -199,6 +202,9 @@ func (k *keySubmitter) giveBack(ctx context.Context, items []*inflight) error {
 	k.log.WarnContext(ctx, "nonces are given back: used up by another program, or no longer needed", "first", items[0].nonce, "count", len(ids))
 	k.state.chainAtLeast(mined)
 	k.state.drop(items...)
+	if cancelled { // they end instead of getting another nonce
+		k.db.Notify(store.TopicChanges(k.cfg.Chain))
+	}
 	signal(k.state.kick)
 	return nil
 }

@@ -17,6 +17,7 @@ type inflight struct {
 	hashes    []common.Hash // of every transaction signed for the operation; any of them may be mined
 	fees      fees          // of the last one
 	explicit  bool          // the fees are the caller's wish: they are not changed
+	cancelAt  int           // hashes from this index on cancel the operation; never
 	assigned  time.Time
 
 	// possible: some node may have one of its transactions. From then on it must not get another nonce unless its own was used up by a foreign one.
@@ -29,6 +30,9 @@ type inflight struct {
 	missing  int       // how often in a row its nonce was used up and none of its transactions found
 	missed   time.Time // the first of these times
 }
+
+// never is the cancelAt of what nobody has cancelled.
+const never = -1
 
 // sendState is what the submitter of one key knows of its nonces. It does no I/O.
 //
@@ -442,4 +446,44 @@ func (s *sendState) found(t *inflight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.missing = 0
+}
+
+// replaced notes that another transaction was signed for the nonce because a client asked for it.
+func (s *sendState) replaced(t *inflight, hash common.Hash, offer fees, cancel, explicit bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel && t.cancelAt == never {
+		t.cancelAt = len(t.hashes)
+	}
+	t.hashes = append(slices.Clone(t.hashes), hash)
+	now := time.Now()
+	t.fees, t.bumped, t.offered, t.explicit = offer, now, now, explicit
+	t.again, t.refusals, t.reprice = time.Time{}, 0, false
+}
+
+// isIdle tells whether no node has any of its transactions, and none is on its way to one.
+func (s *sendState) isIdle(t *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !t.possible && !t.again.IsZero()
+}
+
+func (s *sendState) isExplicit(t *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.explicit
+}
+
+// isCancelled tells whether a cancellation was signed.
+func (s *sendState) isCancelled(t *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.cancelAt != never
+}
+
+// cancels tells whether the transaction with the hash is one that cancels the operation.
+func (s *sendState) cancels(t *inflight, hash common.Hash) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.cancelAt != never && slices.Index(t.hashes, hash) >= t.cancelAt
 }

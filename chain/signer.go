@@ -129,3 +129,9 @@ func keyFiles(path string) ([]string, error) {
 	sort.Strings(files)
 	return files, nil
 }
+
+// errSignerUnreachable means that a remote signer gives no answer at the moment.
+var errSignerUnreachable = errors.New("the signer cannot be reached")
+
+// isUnreachable tells whether a signature is missing only for the moment.
+func isUnreachable(err error) bool { return errors.Is(err, errSignerUnreachable) }

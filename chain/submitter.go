@@ -27,6 +27,9 @@ type SubmitterConfig struct {
 	BumpAfter        time.Duration // raise the fee of what is unmined for so long; 2 min
 	ForeignAfter     time.Duration // how long a nonce must be used up without a trace of our transaction before it gets a new one; 3 s
 	MaxFeePerGas     *big.Int      // the most that is offered on our own account, in wei; nil for no limit
+	OrphanInterval   time.Duration // how often to look for operations whose key no signer holds; 10 s
+	OrphanTurn       time.Duration // how long to look after each such key then; 4 s
+	OrphanReport     time.Duration // how often to report it; 1 min
 	Registerer       prometheus.Registerer
 }
 
@@ -48,6 +51,9 @@ func (c *SubmitterConfig) setDefaults() {
 	orTime(&c.RebroadcastAfter, 30*time.Second)
 	orTime(&c.BumpAfter, 2*time.Minute)
 	orTime(&c.ForeignAfter, 3*time.Second)
+	orTime(&c.OrphanInterval, orphanInterval)
+	orTime(&c.OrphanTurn, orphanTurn)
+	orTime(&c.OrphanReport, orphanReport)
 }
 
 // Submitter carries a chain's operations from the outbox to their outcome: for each of the signer's keys, one owner across all replicas (a lease) gives
@@ -80,6 +86,7 @@ func NewSubmitter(cfg SubmitterConfig, db *store.DB, client *Client, signer Sign
 // Run submits for all keys of the signer until ctx ends.
 func (s *Submitter) Run(ctx context.Context) error {
 	var group errgroup.Group
+	group.Go(func() error { return s.orphanLoop(ctx) })
 	for _, key := range s.signer.Addresses() {
 		group.Go(func() error {
 			s.runKey(ctx, key)
@@ -94,7 +101,7 @@ func (s *Submitter) runKey(ctx context.Context, key common.Address) {
 	pause := 100 * time.Millisecond
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := s.db.WithLease(ctx, fmt.Sprintf("submitter/%s/%s", s.cfg.Chain, key.Hex()), func(ctx context.Context, lease store.Lease) error {
+		err := s.db.WithLease(ctx, s.leaseName(key), func(ctx context.Context, lease store.Lease) error {
 			k := &keySubmitter{Submitter: s, key: key, lease: lease, log: s.log.With("key", key.Hex(), "epoch", lease.Epoch)}
 			return k.run(ctx)
 		})
@@ -125,6 +132,7 @@ type keySubmitter struct {
 	*Submitter
 	key     common.Address
 	lease   store.Lease
+	orphan  bool // no signer holds the key: nothing new can be signed
 	log     *slog.Logger
 	state   *sendState
 	sending chan []*outgoing
@@ -198,6 +206,13 @@ func restored(row *store.OutboxSigned, now time.Time) (*inflight, error) {
 	}
 	return &inflight{
 		operation: row.Operation, filler: row.Filler, nonce: row.Nonce, hashes: row.Hashes, fees: feesOf(tx), explicit: row.Explicit,
-		assigned: row.Assigned, possible: true, again: now, bumped: now,
+		assigned: row.Assigned, possible: true, again: now, bumped: now, cancelAt: cancelAt(row.CancelAt),
 	}, nil
+}
+
+func cancelAt(stored *int) int {
+	if stored == nil {
+		return never
+	}
+	return *stored
 }

@@ -405,7 +405,7 @@ func TestStoredBytesAreSentAgain(t *testing.T) {
 	b.endsOnce(t, ids, before)
 	for i, row := range stored {
 		op, err := b.db.Operation(ctx, "default", row.Operation)
-		if err != nil || len(op.Attempts) != 1 || op.Attempts[0] != row.Hashes[0] || *op.TransactionHash != row.Hashes[0] {
+		if err != nil || len(op.Attempts) != 1 || op.Attempts[0].Hash != row.Hashes[0] || *op.TransactionHash != row.Hashes[0] {
 			t.Fatalf("row %d: attempts %v, stored %v, %v", i, op.Attempts, row.Hashes, err)
 		}
 	}
@@ -488,7 +488,7 @@ func TestForeignTransactionTakesAnAssignedNonce(t *testing.T) {
 	b.chain.SetAutomine(true)
 	b.submit(t)
 	op := b.succeeded(t, id)
-	if len(op.Attempts) != 2 || *op.TransactionHash != op.Attempts[1] {
+	if len(op.Attempts) != 2 || *op.TransactionHash != op.Attempts[1].Hash {
 		t.Fatalf("attempts %v, mined %v", op.Attempts, op.TransactionHash)
 	}
 }
@@ -634,7 +634,7 @@ func TestStuckTransactionIsBumped(t *testing.T) {
 	}
 	b.chain.SetAutomine(true)
 	op := b.succeeded(t, id)
-	if op.TransactionHash == nil || *op.TransactionHash == op.Attempts[0] {
+	if op.TransactionHash == nil || *op.TransactionHash == op.Attempts[0].Hash {
 		t.Fatalf("mined %v of %v", op.TransactionHash, op.Attempts)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pactwire/pactwire/store"
 )
 
 type submitterMetrics struct {
@@ -17,6 +19,8 @@ type submitterMetrics struct {
 	sent     *prometheus.CounterVec
 	finished *prometheus.CounterVec
 	bumped   *prometheus.CounterVec
+	orphans  *prometheus.GaugeVec
+	orphaned *prometheus.GaugeVec
 }
 
 func newSubmitterMetrics(chain string, r prometheus.Registerer) *submitterMetrics {
@@ -32,6 +36,8 @@ func newSubmitterMetrics(chain string, r prometheus.Registerer) *submitterMetric
 		inflight: gauge("in_flight", "Transactions that have a nonce and are not finished."),
 		unsent:   gauge("oldest_unsent_seconds", "Age of the oldest operation that waits for a nonce."),
 		unmined:  gauge("oldest_unmined_seconds", "Age of the oldest nonce whose transaction is not finished."),
+		orphans:  gauge("orphaned_operations", "Operations whose key no signer holds."),
+		orphaned: gauge("oldest_orphaned_seconds", "Age of the oldest operation whose key no signer holds."),
 		sent:     counter("sent_total", "Transactions that a node took, repeated ones included.", "chain", "key"),
 		finished: counter("finished_total", "Operations that ended.", "chain", "key", "status"),
 		bumped:   counter("bumped_total", "Transactions whose fee was raised.", "chain", "key"),
@@ -73,4 +79,21 @@ func (k *keySubmitter) measure(ctx context.Context, now time.Time) {
 	if since, some, err := k.db.OldestUnassigned(ctx, k.cfg.Chain, k.key); err == nil {
 		set(k.metrics.unsent, age(since, some))
 	}
+}
+
+// orphan notes what waits for a key that no signer holds.
+func (m *submitterMetrics) orphan(key *store.OutboxKey, now time.Time) {
+	m.orphans.WithLabelValues(m.chain, key.Key.Hex()).Set(float64(key.Unsent + key.Unmined))
+	oldest := now
+	for _, at := range []*time.Time{key.OldestUnsent, key.OldestUnmined} {
+		if at != nil && at.Before(oldest) {
+			oldest = *at
+		}
+	}
+	m.orphaned.WithLabelValues(m.chain, key.Key.Hex()).Set(now.Sub(oldest).Seconds())
+}
+
+func (m *submitterMetrics) notOrphan(key common.Address) {
+	m.orphans.DeleteLabelValues(m.chain, key.Hex())
+	m.orphaned.DeleteLabelValues(m.chain, key.Hex())
 }

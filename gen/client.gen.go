@@ -513,6 +513,54 @@ type ClientInterface interface {
 	// Corresponds with GET /namespaces/{ns}/operations/{id} (the `GetOperation` operationId).
 	GetOperation(ctx context.Context, namespace Namespace, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CancelOperationWithBody Cancel an operation that is not mined yet
+	//
+	// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+	// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+	CancelOperationWithBody(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CancelOperation Cancel an operation that is not mined yet
+	//
+	// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+	// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+	CancelOperation(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, body CancelOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RetryOperation Do a failed operation again
+	//
+	// Estimates anew, as an invocation does, and makes a new operation of the same transaction; the failed one's `retry` names it. A nonce that
+	// the first request asked for is not asked for again.
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/retry (the `RetryOperation` operationId).
+	RetryOperation(ctx context.Context, namespace Namespace, id ID, params *RetryOperationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SpeedUpOperationWithBody Raise the fee of an operation that is not mined yet
+	//
+	// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+	// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+	SpeedUpOperationWithBody(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SpeedUpOperation Raise the fee of an operation that is not mined yet
+	//
+	// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+	// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+	SpeedUpOperation(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, body SpeedUpOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetStatus Tell how this node, its chain and its database are
 	//
 	// Corresponds with GET /namespaces/{ns}/status (the `GetStatus` operationId).
@@ -1682,6 +1730,104 @@ func (c *Client) GetOperation(ctx context.Context, namespace Namespace, id ID, r
 	return c.Client.Do(req)
 }
 
+// CancelOperationWithBody Cancel an operation that is not mined yet
+//
+// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+func (c *Client) CancelOperationWithBody(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelOperationRequestWithBody(c.Server, namespace, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CancelOperation Cancel an operation that is not mined yet
+//
+// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+func (c *Client) CancelOperation(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, body CancelOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCancelOperationRequest(c.Server, namespace, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RetryOperation Do a failed operation again
+//
+// Estimates anew, as an invocation does, and makes a new operation of the same transaction; the failed one's `retry` names it. A nonce that
+// the first request asked for is not asked for again.
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/retry (the `RetryOperation` operationId).
+func (c *Client) RetryOperation(ctx context.Context, namespace Namespace, id ID, params *RetryOperationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRetryOperationRequest(c.Server, namespace, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SpeedUpOperationWithBody Raise the fee of an operation that is not mined yet
+//
+// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+func (c *Client) SpeedUpOperationWithBody(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSpeedUpOperationRequestWithBody(c.Server, namespace, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SpeedUpOperation Raise the fee of an operation that is not mined yet
+//
+// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+func (c *Client) SpeedUpOperation(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, body SpeedUpOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSpeedUpOperationRequest(c.Server, namespace, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetStatus Tell how this node, its chain and its database are
 //
 // Corresponds with GET /namespaces/{ns}/status (the `GetStatus` operationId).
@@ -2758,6 +2904,18 @@ func NewInvokeContractAPIRequestWithBody(server string, namespace Namespace, api
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dryRun", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -3790,6 +3948,18 @@ func NewInvokeContractInterfaceRequestWithBody(server string, namespace Namespac
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dryRun", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4226,6 +4396,18 @@ func NewInvokeContractRequestWithBody(server string, namespace Namespace, params
 		if params.Confirm != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dryRun", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6062,6 +6244,236 @@ func NewGetOperationRequest(server string, namespace Namespace, id ID) (*http.Re
 	return req, nil
 }
 
+// NewCancelOperationRequest calls the generic CancelOperation builder with application/json body
+func NewCancelOperationRequest(server string, namespace Namespace, id ID, params *CancelOperationParams, body CancelOperationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCancelOperationRequestWithBody(server, namespace, id, params, "application/json", bodyReader)
+}
+
+// NewCancelOperationRequestWithBody constructs an http.Request for the CancelOperation method, with any body, and a specified content type
+func NewCancelOperationRequestWithBody(server string, namespace Namespace, id ID, params *CancelOperationParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/operations/%s/cancel", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRetryOperationRequest constructs an http.Request for the RetryOperation method
+func NewRetryOperationRequest(server string, namespace Namespace, id ID, params *RetryOperationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/operations/%s/retry", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSpeedUpOperationRequest calls the generic SpeedUpOperation builder with application/json body
+func NewSpeedUpOperationRequest(server string, namespace Namespace, id ID, params *SpeedUpOperationParams, body SpeedUpOperationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSpeedUpOperationRequestWithBody(server, namespace, id, params, "application/json", bodyReader)
+}
+
+// NewSpeedUpOperationRequestWithBody constructs an http.Request for the SpeedUpOperation method, with any body, and a specified content type
+func NewSpeedUpOperationRequestWithBody(server string, namespace Namespace, id ID, params *SpeedUpOperationParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "ns", namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/namespaces/%s/operations/%s/speedup", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Confirm != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "confirm", *params.Confirm, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewGetStatusRequest constructs an http.Request for the GetStatus method
 func NewGetStatusRequest(server string, namespace Namespace) (*http.Request, error) {
 	var err error
@@ -7503,6 +7915,56 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /namespaces/{ns}/operations/{id} (the `GetOperation` operationId).
 	GetOperationWithResponse(ctx context.Context, namespace Namespace, id ID, reqEditors ...RequestEditorFn) (*GetOperationReply, error)
 
+	// CancelOperationWithBodyWithResponse Cancel an operation that is not mined yet
+	//
+	// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+	// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+	CancelOperationWithBodyWithResponse(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CancelOperationReply, error)
+
+	// CancelOperationWithResponse Cancel an operation that is not mined yet
+	//
+	// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+	// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+	CancelOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, body CancelOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CancelOperationReply, error)
+
+	// RetryOperationWithResponse Do a failed operation again
+	//
+	// Estimates anew, as an invocation does, and makes a new operation of the same transaction; the failed one's `retry` names it. A nonce that
+	// the first request asked for is not asked for again.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/retry (the `RetryOperation` operationId).
+	RetryOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *RetryOperationParams, reqEditors ...RequestEditorFn) (*RetryOperationReply, error)
+
+	// SpeedUpOperationWithBodyWithResponse Raise the fee of an operation that is not mined yet
+	//
+	// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+	// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+	SpeedUpOperationWithBodyWithResponse(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SpeedUpOperationReply, error)
+
+	// SpeedUpOperationWithResponse Raise the fee of an operation that is not mined yet
+	//
+	// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+	// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+	SpeedUpOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, body SpeedUpOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*SpeedUpOperationReply, error)
+
 	// GetStatusWithResponse Tell how this node, its chain and its database are
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -8263,7 +8725,9 @@ type InvokeContractAPIReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Invoked
+	JSON200 *InvokeOutcomeApplicationJSON
+	// ApplicationVndPactwireDryrunJSON200 the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+	ApplicationVndPactwireDryrunJSON200 *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Invocation
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
@@ -8273,8 +8737,13 @@ type InvokeContractAPIReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r InvokeContractAPIReply) GetJSON200() *Invoked {
+func (r InvokeContractAPIReply) GetJSON200() *InvokeOutcomeApplicationJSON {
 	return r.JSON200
+}
+
+// GetApplicationVndPactwireDryrunJSON200 returns the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+func (r InvokeContractAPIReply) GetApplicationVndPactwireDryrunJSON200() *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON {
+	return r.ApplicationVndPactwireDryrunJSON200
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -8917,7 +9386,9 @@ type InvokeContractInterfaceReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Invoked
+	JSON200 *InvokeOutcomeApplicationJSON
+	// ApplicationVndPactwireDryrunJSON200 the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+	ApplicationVndPactwireDryrunJSON200 *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Invocation
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
@@ -8927,8 +9398,13 @@ type InvokeContractInterfaceReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r InvokeContractInterfaceReply) GetJSON200() *Invoked {
+func (r InvokeContractInterfaceReply) GetJSON200() *InvokeOutcomeApplicationJSON {
 	return r.JSON200
+}
+
+// GetApplicationVndPactwireDryrunJSON200 returns the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+func (r InvokeContractInterfaceReply) GetApplicationVndPactwireDryrunJSON200() *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON {
+	return r.ApplicationVndPactwireDryrunJSON200
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -9213,7 +9689,9 @@ type InvokeContractReply struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Invoked
+	JSON200 *InvokeOutcomeApplicationJSON
+	// ApplicationVndPactwireDryrunJSON200 the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+	ApplicationVndPactwireDryrunJSON200 *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *Invocation
 	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
@@ -9223,8 +9701,13 @@ type InvokeContractReply struct {
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
-func (r InvokeContractReply) GetJSON200() *Invoked {
+func (r InvokeContractReply) GetJSON200() *InvokeOutcomeApplicationJSON {
 	return r.JSON200
+}
+
+// GetApplicationVndPactwireDryrunJSON200 returns the response for an HTTP 200 `application/vnd.pactwire.dryrun+json` response
+func (r InvokeContractReply) GetApplicationVndPactwireDryrunJSON200() *InvokeOutcomeApplicationVndPactwireDryrunPlusJSON {
+	return r.ApplicationVndPactwireDryrunJSON200
 }
 
 // GetJSON202 returns the response for an HTTP 202 `application/json` response
@@ -10449,6 +10932,192 @@ func (r GetOperationReply) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetOperationReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CancelOperationReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Requested
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r CancelOperationReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r CancelOperationReply) GetJSON202() *Requested {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r CancelOperationReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CancelOperationReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CancelOperationReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CancelOperationReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CancelOperationReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CancelOperationReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RetryOperationReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Invocation
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RetryOperationReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RetryOperationReply) GetJSON202() *Invocation {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r RetryOperationReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RetryOperationReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RetryOperationReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RetryOperationReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RetryOperationReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RetryOperationReply) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SpeedUpOperationReply struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Invoked
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Requested
+	// ApplicationProblemJSON4XX the response for an HTTP 4XX `application/problem+json` response
+	ApplicationProblemJSON4XX *Error
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Error
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SpeedUpOperationReply) GetJSON200() *Invoked {
+	return r.JSON200
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r SpeedUpOperationReply) GetJSON202() *Requested {
+	return r.JSON202
+}
+
+// GetApplicationProblemJSON4XX returns the response for an HTTP 4XX `application/problem+json` response
+func (r SpeedUpOperationReply) GetApplicationProblemJSON4XX() *Error {
+	return r.ApplicationProblemJSON4XX
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SpeedUpOperationReply) GetApplicationProblemJSONDefault() *Error {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SpeedUpOperationReply) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SpeedUpOperationReply) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SpeedUpOperationReply) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SpeedUpOperationReply) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -12023,6 +12692,86 @@ func (c *ClientWithResponses) GetOperationWithResponse(ctx context.Context, name
 	return ParseGetOperationReply(rsp)
 }
 
+// CancelOperationWithBodyWithResponse Cancel an operation that is not mined yet
+//
+// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+func (c *ClientWithResponses) CancelOperationWithBodyWithResponse(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CancelOperationReply, error) {
+	rsp, err := c.CancelOperationWithBody(ctx, namespace, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelOperationReply(rsp)
+}
+
+// CancelOperationWithResponse Cancel an operation that is not mined yet
+//
+// What has not been signed is dropped. Otherwise a transfer of nothing with the same nonce and a higher fee is sent, and one of the two is
+// mined: the operation ends as Failed with the error `cancelled`, or, when the first wins, as Succeeded.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/cancel (the `CancelOperation` operationId).
+func (c *ClientWithResponses) CancelOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *CancelOperationParams, body CancelOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CancelOperationReply, error) {
+	rsp, err := c.CancelOperation(ctx, namespace, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCancelOperationReply(rsp)
+}
+
+// RetryOperationWithResponse Do a failed operation again
+//
+// Estimates anew, as an invocation does, and makes a new operation of the same transaction; the failed one's `retry` names it. A nonce that
+// the first request asked for is not asked for again.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/retry (the `RetryOperation` operationId).
+func (c *ClientWithResponses) RetryOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *RetryOperationParams, reqEditors ...RequestEditorFn) (*RetryOperationReply, error) {
+	rsp, err := c.RetryOperation(ctx, namespace, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRetryOperationReply(rsp)
+}
+
+// SpeedUpOperationWithBodyWithResponse Raise the fee of an operation that is not mined yet
+//
+// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+func (c *ClientWithResponses) SpeedUpOperationWithBodyWithResponse(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SpeedUpOperationReply, error) {
+	rsp, err := c.SpeedUpOperationWithBody(ctx, namespace, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSpeedUpOperationReply(rsp)
+}
+
+// SpeedUpOperationWithResponse Raise the fee of an operation that is not mined yet
+//
+// Replaces the transaction by the same one with a higher fee: at least an eighth higher, at least what the chain asks for at the moment, and at
+// most the configured limit; or the fees of the options, which must be at least a tenth higher than what is offered already.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /namespaces/{ns}/operations/{id}/speedup (the `SpeedUpOperation` operationId).
+func (c *ClientWithResponses) SpeedUpOperationWithResponse(ctx context.Context, namespace Namespace, id ID, params *SpeedUpOperationParams, body SpeedUpOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*SpeedUpOperationReply, error) {
+	rsp, err := c.SpeedUpOperation(ctx, namespace, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSpeedUpOperationReply(rsp)
+}
+
 // GetStatusWithResponse Tell how this node, its chain and its database are
 //
 // Returns a wrapper object for the known response body format(s).
@@ -12750,12 +13499,19 @@ func ParseInvokeContractAPIReply(rsp *http.Response) (*InvokeContractAPIReply, e
 	}
 
 	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Invoked
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationJSON
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/vnd.pactwire.dryrun+json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationVndPactwireDryrunJSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
 		var dest Invocation
@@ -13260,12 +14016,19 @@ func ParseInvokeContractInterfaceReply(rsp *http.Response) (*InvokeContractInter
 	}
 
 	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Invoked
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationJSON
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/vnd.pactwire.dryrun+json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationVndPactwireDryrunJSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
 		var dest Invocation
@@ -13487,12 +14250,19 @@ func ParseInvokeContractReply(rsp *http.Response) (*InvokeContractReply, error) 
 	}
 
 	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Invoked
+	case rsp.Header.Get("Content-Type") == "application/json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationJSON
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case rsp.Header.Get("Content-Type") == "application/vnd.pactwire.dryrun+json" && rsp.StatusCode == 200:
+		var dest InvokeOutcomeApplicationVndPactwireDryrunPlusJSON
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationVndPactwireDryrunJSON200 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
 		var dest Invocation
@@ -14411,6 +15181,147 @@ func ParseGetOperationReply(rsp *http.Response) (*GetOperationReply, error) {
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCancelOperationReply parses an HTTP response from a CancelOperationWithResponse call
+func ParseCancelOperationReply(rsp *http.Response) (*CancelOperationReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CancelOperationReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Requested
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRetryOperationReply parses an HTTP response from a RetryOperationWithResponse call
+func ParseRetryOperationReply(rsp *http.Response) (*RetryOperationReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RetryOperationReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Invocation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSON4XX = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSpeedUpOperationReply parses an HTTP response from a SpeedUpOperationWithResponse call
+func ParseSpeedUpOperationReply(rsp *http.Response) (*SpeedUpOperationReply, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SpeedUpOperationReply{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Invoked
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Requested
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode/100 == 4:
 		var dest Error

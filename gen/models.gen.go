@@ -33,9 +33,24 @@ func (e SubscriptionOptionsInputMethod) Valid() bool {
 	}
 }
 
-// Attempt defines model for Attempt.
+// Attempt A transaction that was signed for an operation; any of them may be the one that is mined
 type Attempt struct {
-	Nonce           *string `json:"nonce,omitempty"`
+	// Created When it was signed
+	Created *time.Time `json:"created,omitempty"`
+
+	// GasPrice In wei, where the fee is a single price
+	GasPrice *string `json:"gasPrice,omitempty"`
+
+	// MaxFeePerGas In wei
+	MaxFeePerGas *string `json:"maxFeePerGas,omitempty"`
+
+	// MaxPriorityFeePerGas In wei
+	MaxPriorityFeePerGas *string `json:"maxPriorityFeePerGas,omitempty"`
+	Nonce                *string `json:"nonce,omitempty"`
+
+	// Reason submit (the first), nonce (another program had used its nonce up), bump (unmined for long, or its fee was refused), speedup or cancel
+	// (asked for)
+	Reason          *string `json:"reason,omitempty"`
 	TransactionHash string  `json:"transactionHash"`
 }
 
@@ -82,8 +97,9 @@ type ChainStatus struct {
 	ID string `json:"id"`
 
 	// Key Address that signs when a request names none
-	Key  *string `json:"key,omitempty"`
-	Name string  `json:"name"`
+	Key  *string     `json:"key,omitempty"`
+	Keys []KeyStatus `json:"keys,omitempty"`
+	Name string      `json:"name"`
 
 	// PinContract Address of the pin contract
 	PinContract *string `json:"pinContract,omitempty"`
@@ -270,6 +286,60 @@ type DeliveryAttempts struct {
 // Document An OpenAPI document
 type Document = json.RawMessage
 
+// DryRunLog defines model for DryRunLog.
+type DryRunLog struct {
+	Address string `json:"address"`
+	Data    string `json:"data"`
+
+	// Name Name of the event; absent when it is not of the interface
+	Name *string `json:"name,omitempty"`
+
+	// Output The arguments by name
+	Output    json.RawMessage `json:"output,omitempty"`
+	Signature *string         `json:"signature,omitempty"`
+	Topics    []string        `json:"topics"`
+}
+
+// DryRunResult What a transaction would do, made now
+type DryRunResult struct {
+	// Block Number of the block on whose state it was tried, where the node tells
+	Block *string `json:"block,omitempty"`
+
+	// Data The call data as 0x hex
+	Data string `json:"data"`
+
+	// Error Why it would fail, in one sentence
+	Error *string `json:"error,omitempty"`
+
+	// Fee What would be offered, in wei
+	Fee  *FeeOffer `json:"fee,omitempty"`
+	From string    `json:"from"`
+
+	// Gas The estimate
+	Gas *string `json:"gas,omitempty"`
+
+	// GasLimit What the transaction would allow
+	GasLimit *string `json:"gasLimit,omitempty"`
+
+	// GasUsed What the simulated transaction used, where the node can simulate
+	GasUsed *string     `json:"gasUsed,omitempty"`
+	Logs    []DryRunLog `json:"logs"`
+
+	// LogsUnavailable Why the logs are not told
+	LogsUnavailable *string `json:"logsUnavailable,omitempty"`
+
+	// Output What the method would return, as a query answers it
+	Output json.RawMessage `json:"output,omitempty"`
+
+	// Revert What the EVM said when it reverted
+	Revert   *Revert `json:"revert,omitempty"`
+	Succeeds bool    `json:"succeeds"`
+	To       string  `json:"to"`
+
+	// Value In wei
+	Value string `json:"value"`
+}
+
 // Error A problem (RFC 9457)
 type Error struct {
 	// Code Stable machine word, such as interface_not_found
@@ -391,6 +461,18 @@ type EventListenerInput struct {
 	Topic *string `json:"topic,omitempty"`
 }
 
+// FeeOffer What would be offered, in wei
+type FeeOffer struct {
+	// Expected What the estimated gas costs at the price of the moment
+	Expected             *string `json:"expected,omitempty"`
+	GasPrice             *string `json:"gasPrice,omitempty"`
+	MaxFeePerGas         *string `json:"maxFeePerGas,omitempty"`
+	MaxPriorityFeePerGas *string `json:"maxPriorityFeePerGas,omitempty"`
+
+	// Maximum The most that the transaction can cost, without its value: the gas limit at the highest price
+	Maximum string `json:"maximum"`
+}
+
 // FieldError defines model for FieldError.
 type FieldError struct {
 	// Message What is wrong and what would be right
@@ -459,6 +541,22 @@ type InvokeRequest struct {
 	// Options Invoke: value, gas, gasPrice, maxFeePerGas, maxPriorityFeePerGas, nonce. Query: value, gas, gasPrice, maxFeePerGas,
 	// maxPriorityFeePerGas, blockNumber.
 	Options json.RawMessage `json:"options,omitempty"`
+}
+
+// KeyStatus A signing key with what it has to do
+type KeyStatus struct {
+	Address string `json:"address"`
+
+	// Held This node can sign with it; what waits for a key that no node holds waits until one does, or until it is cancelled
+	Held                 bool     `json:"held"`
+	OldestUnminedSeconds *float32 `json:"oldestUnminedSeconds,omitempty"`
+	OldestUnsentSeconds  *float32 `json:"oldestUnsentSeconds,omitempty"`
+
+	// Unmined Transactions that have a nonce and are not finished
+	Unmined int64 `json:"unmined"`
+
+	// Unsent Operations that wait for their nonce
+	Unsent int64 `json:"unsent"`
 }
 
 // ListenerEvent defines model for ListenerEvent.
@@ -696,6 +794,12 @@ type Operation struct {
 	// Type blockchain_invoke or blockchain_pin_batch
 	Type    string    `json:"type"`
 	Updated time.Time `json:"updated"`
+}
+
+// OperationChange defines model for OperationChange.
+type OperationChange struct {
+	// Options The fees to offer: gasPrice, or maxFeePerGas and maxPriorityFeePerGas. They may exceed the configured limit
+	Options json.RawMessage `json:"options,omitempty"`
 }
 
 // Page A page with its total, as count=true answers
@@ -1009,6 +1113,9 @@ type Count = bool
 // Descending defines model for Descending.
 type Descending = bool
 
+// DryRun defines model for DryRun.
+type DryRun = bool
+
 // EventPath defines model for EventPath.
 type EventPath = string
 
@@ -1054,8 +1161,17 @@ type Sort = string
 // Views defines model for Views.
 type Views = bool
 
+// InvokeOutcomeApplicationJSON defines model for InvokeOutcome.
+type InvokeOutcomeApplicationJSON = Operation
+
+// InvokeOutcomeApplicationVndPactwireDryrunPlusJSON What a transaction would do, made now
+type InvokeOutcomeApplicationVndPactwireDryrunPlusJSON = DryRunResult
+
 // Invoked defines model for Invoked.
 type Invoked = Operation
+
+// Requested defines model for Requested.
+type Requested = Operation
 
 // ListContractAPIsParams defines parameters for ListContractAPIs.
 type ListContractAPIsParams struct {
@@ -1124,6 +1240,9 @@ type GetContractAPIDocumentParams struct {
 type InvokeContractAPIParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// DryRun Answer what would happen, and store and send nothing
+	DryRun *DryRun `form:"dryRun,omitempty" json:"dryRun,omitempty"`
 
 	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
@@ -1229,6 +1348,9 @@ type InvokeContractInterfaceParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
 
+	// DryRun Answer what would happen, and store and send nothing
+	DryRun *DryRun `form:"dryRun,omitempty" json:"dryRun,omitempty"`
+
 	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1267,6 +1389,9 @@ type GetContractInterfaceByNameParams struct {
 type InvokeContractParams struct {
 	// Confirm Wait for the outcome and answer with 200
 	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+
+	// DryRun Answer what would happen, and store and send nothing
+	DryRun *DryRun `form:"dryRun,omitempty" json:"dryRun,omitempty"`
 
 	// IdempotencyKey A repeat with the same key and body answers with the same id and does nothing more; the same as idempotencyKey in the body
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
@@ -1463,6 +1588,24 @@ type ListOperationsParams struct {
 	Status *string             `form:"status,omitempty" json:"status,omitempty"`
 }
 
+// CancelOperationParams defines parameters for CancelOperation.
+type CancelOperationParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+}
+
+// RetryOperationParams defines parameters for RetryOperation.
+type RetryOperationParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+}
+
+// SpeedUpOperationParams defines parameters for SpeedUpOperation.
+type SpeedUpOperationParams struct {
+	// Confirm Wait for the outcome and answer with 200
+	Confirm *Confirm `form:"confirm,omitempty" json:"confirm,omitempty"`
+}
+
 // ListSubscriptionsParams defines parameters for ListSubscriptions.
 type ListSubscriptionsParams struct {
 	// Limit How many items at most
@@ -1605,6 +1748,12 @@ type UpdateSelfJSONRequestBody = MemberUpdate
 
 // RotateSelfJSONRequestBody defines body for RotateSelf for application/json ContentType.
 type RotateSelfJSONRequestBody = MemberRotation
+
+// CancelOperationJSONRequestBody defines body for CancelOperation for application/json ContentType.
+type CancelOperationJSONRequestBody = OperationChange
+
+// SpeedUpOperationJSONRequestBody defines body for SpeedUpOperation for application/json ContentType.
+type SpeedUpOperationJSONRequestBody = OperationChange
 
 // CreateSubscriptionJSONRequestBody defines body for CreateSubscription for application/json ContentType.
 type CreateSubscriptionJSONRequestBody = SubscriptionInput

@@ -162,6 +162,15 @@ type ServerInterface interface {
 	// GetOperation Get an operation, the outcome of an invocation
 	// (GET /namespaces/{ns}/operations/{id})
 	GetOperation(ctx echo.Context, namespace Namespace, id ID) error
+	// CancelOperation Cancel an operation that is not mined yet
+	// (POST /namespaces/{ns}/operations/{id}/cancel)
+	CancelOperation(ctx echo.Context, namespace Namespace, id ID, params CancelOperationParams) error
+	// RetryOperation Do a failed operation again
+	// (POST /namespaces/{ns}/operations/{id}/retry)
+	RetryOperation(ctx echo.Context, namespace Namespace, id ID, params RetryOperationParams) error
+	// SpeedUpOperation Raise the fee of an operation that is not mined yet
+	// (POST /namespaces/{ns}/operations/{id}/speedup)
+	SpeedUpOperation(ctx echo.Context, namespace Namespace, id ID, params SpeedUpOperationParams) error
 	// GetStatus Tell how this node, its chain and its database are
 	// (GET /namespaces/{ns}/status)
 	GetStatus(ctx echo.Context, namespace Namespace) error
@@ -647,6 +656,13 @@ func (w *ServerInterfaceWrapper) InvokeContractAPI(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirm", ctx.QueryParams(), &params.Confirm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
+	}
+
+	// ------------- Optional query parameter "dryRun" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dryRun", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dryRun: %s", err))
 	}
 
 	headers := ctx.Request().Header
@@ -1190,6 +1206,13 @@ func (w *ServerInterfaceWrapper) InvokeContractInterface(ctx echo.Context) error
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
 	}
 
+	// ------------- Optional query parameter "dryRun" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dryRun", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dryRun: %s", err))
+	}
+
 	headers := ctx.Request().Header
 	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
@@ -1425,6 +1448,13 @@ func (w *ServerInterfaceWrapper) InvokeContract(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirm", ctx.QueryParams(), &params.Confirm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
+	}
+
+	// ------------- Optional query parameter "dryRun" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dryRun", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dryRun: %s", err))
 	}
 
 	headers := ctx.Request().Header
@@ -2370,6 +2400,105 @@ func (w *ServerInterfaceWrapper) GetOperation(ctx echo.Context) error {
 	return err
 }
 
+// CancelOperation converts echo context to params.
+func (w *ServerInterfaceWrapper) CancelOperation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelOperationParams
+	// ------------- Optional query parameter "confirm" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirm", ctx.QueryParams(), &params.Confirm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CancelOperation(ctx, namespace, id, params)
+	return err
+}
+
+// RetryOperation converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryOperation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RetryOperationParams
+	// ------------- Optional query parameter "confirm" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirm", ctx.QueryParams(), &params.Confirm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryOperation(ctx, namespace, id, params)
+	return err
+}
+
+// SpeedUpOperation converts echo context to params.
+func (w *ServerInterfaceWrapper) SpeedUpOperation(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "ns" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "ns", ctx.Param("ns"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ns: %s", err))
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SpeedUpOperationParams
+	// ------------- Optional query parameter "confirm" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "confirm", ctx.QueryParams(), &params.Confirm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter confirm: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SpeedUpOperation(ctx, namespace, id, params)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
@@ -2937,6 +3066,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/namespaces/:ns/data/:id", wrapper.GetData, options.OperationMiddlewares["getData"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/operations", wrapper.ListOperations, options.OperationMiddlewares["listOperations"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/operations/:id", wrapper.GetOperation, options.OperationMiddlewares["getOperation"]...)
+	router.POST(options.BaseURL+"/namespaces/:ns/operations/:id/retry", wrapper.RetryOperation, options.OperationMiddlewares["retryOperation"]...)
+	router.POST(options.BaseURL+"/namespaces/:ns/operations/:id/cancel", wrapper.CancelOperation, options.OperationMiddlewares["cancelOperation"]...)
+	router.POST(options.BaseURL+"/namespaces/:ns/operations/:id/speedup", wrapper.SpeedUpOperation, options.OperationMiddlewares["speedUpOperation"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/transactions/:id", wrapper.GetTransaction, options.OperationMiddlewares["getTransaction"]...)
 	router.GET(options.BaseURL+"/namespaces/:ns/transactions/:id/operations", wrapper.ListTransactionOperations, options.OperationMiddlewares["listTransactionOperations"]...)
 
@@ -2946,7 +3078,12 @@ type ErrorApplicationProblemPlusJSONResponse Error
 
 type InvocationJSONResponse Invocation
 
+type InvokeOutcomeJSONResponse Operation
+type InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse DryRunResult
+
 type InvokedJSONResponse Operation
+
+type RequestedJSONResponse Operation
 
 type ListNamespacesRequestObject struct {
 }
@@ -3695,7 +3832,7 @@ type InvokeContractAPIResponseObject interface {
 	VisitInvokeContractAPIResponse(w http.ResponseWriter) error
 }
 
-type InvokeContractAPI200JSONResponse struct{ InvokedJSONResponse }
+type InvokeContractAPI200JSONResponse struct{ InvokeOutcomeJSONResponse }
 
 func (response InvokeContractAPI200JSONResponse) VisitInvokeContractAPIResponse(w http.ResponseWriter) error {
 
@@ -3704,6 +3841,22 @@ func (response InvokeContractAPI200JSONResponse) VisitInvokeContractAPIResponse(
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type InvokeContractAPI200ApplicationVndPactwireDryrunPlusJSONResponse struct {
+	InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse
+}
+
+func (response InvokeContractAPI200ApplicationVndPactwireDryrunPlusJSONResponse) VisitInvokeContractAPIResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/vnd.pactwire.dryrun+json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -4445,7 +4598,7 @@ type InvokeContractInterfaceResponseObject interface {
 	VisitInvokeContractInterfaceResponse(w http.ResponseWriter) error
 }
 
-type InvokeContractInterface200JSONResponse struct{ InvokedJSONResponse }
+type InvokeContractInterface200JSONResponse struct{ InvokeOutcomeJSONResponse }
 
 func (response InvokeContractInterface200JSONResponse) VisitInvokeContractInterfaceResponse(w http.ResponseWriter) error {
 
@@ -4454,6 +4607,22 @@ func (response InvokeContractInterface200JSONResponse) VisitInvokeContractInterf
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type InvokeContractInterface200ApplicationVndPactwireDryrunPlusJSONResponse struct {
+	InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse
+}
+
+func (response InvokeContractInterface200ApplicationVndPactwireDryrunPlusJSONResponse) VisitInvokeContractInterfaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/vnd.pactwire.dryrun+json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -4783,7 +4952,7 @@ type InvokeContractResponseObject interface {
 	VisitInvokeContractResponse(w http.ResponseWriter) error
 }
 
-type InvokeContract200JSONResponse struct{ InvokedJSONResponse }
+type InvokeContract200JSONResponse struct{ InvokeOutcomeJSONResponse }
 
 func (response InvokeContract200JSONResponse) VisitInvokeContractResponse(w http.ResponseWriter) error {
 
@@ -4792,6 +4961,22 @@ func (response InvokeContract200JSONResponse) VisitInvokeContractResponse(w http
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type InvokeContract200ApplicationVndPactwireDryrunPlusJSONResponse struct {
+	InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse
+}
+
+func (response InvokeContract200ApplicationVndPactwireDryrunPlusJSONResponse) VisitInvokeContractResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/vnd.pactwire.dryrun+json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -6176,6 +6361,224 @@ func (response GetOperationdefaultApplicationProblemPlusJSONResponse) VisitGetOp
 	return err
 }
 
+type CancelOperationRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	ID        ID        `json:"id"`
+	Params    CancelOperationParams
+	Body      *CancelOperationJSONRequestBody
+}
+
+type CancelOperationResponseObject interface {
+	VisitCancelOperationResponse(w http.ResponseWriter) error
+}
+
+type CancelOperation200JSONResponse struct{ InvokedJSONResponse }
+
+func (response CancelOperation200JSONResponse) VisitCancelOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelOperation202JSONResponse struct{ RequestedJSONResponse }
+
+func (response CancelOperation202JSONResponse) VisitCancelOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelOperation4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response CancelOperation4XXApplicationProblemPlusJSONResponse) VisitCancelOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response CancelOperationdefaultApplicationProblemPlusJSONResponse) VisitCancelOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryOperationRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	ID        ID        `json:"id"`
+	Params    RetryOperationParams
+}
+
+type RetryOperationResponseObject interface {
+	VisitRetryOperationResponse(w http.ResponseWriter) error
+}
+
+type RetryOperation200JSONResponse struct{ InvokedJSONResponse }
+
+func (response RetryOperation200JSONResponse) VisitRetryOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryOperation202JSONResponse struct{ InvocationJSONResponse }
+
+func (response RetryOperation202JSONResponse) VisitRetryOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryOperation4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response RetryOperation4XXApplicationProblemPlusJSONResponse) VisitRetryOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response RetryOperationdefaultApplicationProblemPlusJSONResponse) VisitRetryOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SpeedUpOperationRequestObject struct {
+	Namespace Namespace `json:"ns"`
+	ID        ID        `json:"id"`
+	Params    SpeedUpOperationParams
+	Body      *SpeedUpOperationJSONRequestBody
+}
+
+type SpeedUpOperationResponseObject interface {
+	VisitSpeedUpOperationResponse(w http.ResponseWriter) error
+}
+
+type SpeedUpOperation200JSONResponse struct{ InvokedJSONResponse }
+
+func (response SpeedUpOperation200JSONResponse) VisitSpeedUpOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SpeedUpOperation202JSONResponse struct{ RequestedJSONResponse }
+
+func (response SpeedUpOperation202JSONResponse) VisitSpeedUpOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SpeedUpOperation4XXApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response SpeedUpOperation4XXApplicationProblemPlusJSONResponse) VisitSpeedUpOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SpeedUpOperationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Error
+	StatusCode int
+}
+
+func (response SpeedUpOperationdefaultApplicationProblemPlusJSONResponse) VisitSpeedUpOperationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 	Namespace Namespace `json:"ns"`
 }
@@ -7094,6 +7497,15 @@ type StrictServerInterface interface {
 	// GetOperation Get an operation, the outcome of an invocation
 	// (GET /namespaces/{ns}/operations/{id})
 	GetOperation(ctx context.Context, request GetOperationRequestObject) (GetOperationResponseObject, error)
+	// CancelOperation Cancel an operation that is not mined yet
+	// (POST /namespaces/{ns}/operations/{id}/cancel)
+	CancelOperation(ctx context.Context, request CancelOperationRequestObject) (CancelOperationResponseObject, error)
+	// RetryOperation Do a failed operation again
+	// (POST /namespaces/{ns}/operations/{id}/retry)
+	RetryOperation(ctx context.Context, request RetryOperationRequestObject) (RetryOperationResponseObject, error)
+	// SpeedUpOperation Raise the fee of an operation that is not mined yet
+	// (POST /namespaces/{ns}/operations/{id}/speedup)
+	SpeedUpOperation(ctx context.Context, request SpeedUpOperationRequestObject) (SpeedUpOperationResponseObject, error)
 	// GetStatus Tell how this node, its chain and its database are
 	// (GET /namespaces/{ns}/status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
@@ -8791,6 +9203,139 @@ func (sh *strictHandler) GetOperation(ctx echo.Context, namespace Namespace, id 
 		return err
 	} else if validResponse, ok := response.(GetOperationResponseObject); ok {
 		return validResponse.VisitGetOperationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CancelOperation operation middleware
+func (sh *strictHandler) CancelOperation(ctx echo.Context, namespace Namespace, id ID, params CancelOperationParams) error {
+	var request CancelOperationRequestObject
+
+	request.Namespace = namespace
+	request.ID = id
+	request.Params = params
+
+	var body CancelOperationJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelOperation(ctx.Request().Context(), request.(CancelOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelOperation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CancelOperationResponseObject); ok {
+		return validResponse.VisitCancelOperationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryOperation operation middleware
+func (sh *strictHandler) RetryOperation(ctx echo.Context, namespace Namespace, id ID, params RetryOperationParams) error {
+	var request RetryOperationRequestObject
+
+	request.Namespace = namespace
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryOperation(ctx.Request().Context(), request.(RetryOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryOperation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryOperationResponseObject); ok {
+		return validResponse.VisitRetryOperationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SpeedUpOperation operation middleware
+func (sh *strictHandler) SpeedUpOperation(ctx echo.Context, namespace Namespace, id ID, params SpeedUpOperationParams) error {
+	var request SpeedUpOperationRequestObject
+
+	request.Namespace = namespace
+	request.ID = id
+	request.Params = params
+
+	var body SpeedUpOperationJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SpeedUpOperation(ctx.Request().Context(), request.(SpeedUpOperationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SpeedUpOperation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SpeedUpOperationResponseObject); ok {
+		return validResponse.VisitSpeedUpOperationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}

@@ -22,7 +22,8 @@ import (
 type call struct {
 	ns      *Namespace
 	method  *contract.CompiledMethod
-	errors  []contract.Error // that the method may revert with
+	errors  []contract.Error          // that the method may revert with
+	events  []*contract.CompiledEvent // of the interface, to read logs
 	to      common.Address
 	api     string     // name of the API, when one was used
 	iface   *uuid.UUID // the interface, when one was used
@@ -52,13 +53,19 @@ func (s *Server) InvokeContractAPI(ctx context.Context, r gen.InvokeContractAPIR
 	if err != nil {
 		return nil, err
 	}
+	if value(r.Params.DryRun) {
+		out, err := s.dryRun(ctx, c)
+		return gen.InvokeContractAPI200ApplicationVndPactwireDryrunPlusJSONResponse{
+			InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse: gen.InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse(out),
+		}, err
+	}
 	c.header = r.Params.IdempotencyKey
 	op, err := s.invoke(ctx, c, value(r.Params.Confirm))
 	if err != nil {
 		return nil, err
 	}
 	if value(r.Params.Confirm) {
-		return gen.InvokeContractAPI200JSONResponse{InvokedJSONResponse: gen.InvokedJSONResponse(toOperation(op))}, nil
+		return gen.InvokeContractAPI200JSONResponse{InvokeOutcomeJSONResponse: gen.InvokeOutcomeJSONResponse(toOperation(op))}, nil
 	}
 	return gen.InvokeContractAPI202JSONResponse{InvocationJSONResponse: gen.InvocationJSONResponse{ID: op.ID}}, nil
 }
@@ -69,13 +76,19 @@ func (s *Server) InvokeContractInterface(ctx context.Context, r gen.InvokeContra
 	if err != nil {
 		return nil, err
 	}
+	if value(r.Params.DryRun) {
+		out, err := s.dryRun(ctx, c)
+		return gen.InvokeContractInterface200ApplicationVndPactwireDryrunPlusJSONResponse{
+			InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse: gen.InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse(out),
+		}, err
+	}
 	c.header = r.Params.IdempotencyKey
 	op, err := s.invoke(ctx, c, value(r.Params.Confirm))
 	if err != nil {
 		return nil, err
 	}
 	if value(r.Params.Confirm) {
-		return gen.InvokeContractInterface200JSONResponse{InvokedJSONResponse: gen.InvokedJSONResponse(toOperation(op))}, nil
+		return gen.InvokeContractInterface200JSONResponse{InvokeOutcomeJSONResponse: gen.InvokeOutcomeJSONResponse(toOperation(op))}, nil
 	}
 	return gen.InvokeContractInterface202JSONResponse{InvocationJSONResponse: gen.InvocationJSONResponse{ID: op.ID}}, nil
 }
@@ -86,13 +99,19 @@ func (s *Server) InvokeContract(ctx context.Context, r gen.InvokeContractRequest
 	if err != nil {
 		return nil, err
 	}
+	if value(r.Params.DryRun) {
+		out, err := s.dryRun(ctx, c)
+		return gen.InvokeContract200ApplicationVndPactwireDryrunPlusJSONResponse{
+			InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse: gen.InvokeOutcomeApplicationVndPactwireDryrunPlusJSONResponse(out),
+		}, err
+	}
 	c.header = r.Params.IdempotencyKey
 	op, err := s.invoke(ctx, c, value(r.Params.Confirm))
 	if err != nil {
 		return nil, err
 	}
 	if value(r.Params.Confirm) {
-		return gen.InvokeContract200JSONResponse{InvokedJSONResponse: gen.InvokedJSONResponse(toOperation(op))}, nil
+		return gen.InvokeContract200JSONResponse{InvokeOutcomeJSONResponse: gen.InvokeOutcomeJSONResponse(toOperation(op))}, nil
 	}
 	return gen.InvokeContract202JSONResponse{InvocationJSONResponse: gen.InvocationJSONResponse{ID: op.ID}}, nil
 }
@@ -120,7 +139,7 @@ func (s *Server) apiCall(ctx context.Context, namespace, name, method string, bo
 		return call{}, err
 	}
 	return call{
-		ns: ns, method: m, errors: compiled.errors, to: to, api: api.Name, iface: &api.Interface, input: body.Input,
+		ns: ns, method: m, errors: compiled.errors, events: compiled.Events(), to: to, api: api.Name, iface: &api.Interface, input: body.Input,
 		options: body.Options, key: body.Key, idempotencyKey: idempotencyKey{body: body.IdempotencyKey},
 	}, nil
 }
@@ -151,7 +170,7 @@ func (s *Server) interfaceCall(ctx context.Context, namespace string, id uuid.UU
 		return call{}, err
 	}
 	return call{
-		ns: ns, method: m, errors: compiled.errors, to: to, iface: &id, input: body.Input, options: body.Options, key: body.Key,
+		ns: ns, method: m, errors: compiled.errors, events: compiled.Events(), to: to, iface: &id, input: body.Input, options: body.Options, key: body.Key,
 		idempotencyKey: idempotencyKey{body: body.IdempotencyKey},
 	}, nil
 }
@@ -193,29 +212,15 @@ func (s *Server) invoke(ctx context.Context, c call, wait bool) (store.Operation
 
 func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {
 	none := store.Operation{}
-	key, err := c.signingKey()
+	n, options, err := c.encode()
 	if err != nil {
 		return none, err
-	}
-	options, err := parseOptions(c.options, forInvoke)
-	if err != nil {
-		return none, err
-	}
-	if options.value != nil && options.value.Sign() > 0 && !c.method.Payable() {
-		return none, pactwire.Invalid("options.value", "must be 0 or be left out: %s is not payable", c.method.Signature)
-	}
-	data, err := c.method.Encode(c.input)
-	if err != nil {
-		return none, fmt.Errorf("encode the input: %w", err)
 	}
 	repeat, err := c.idempotencyKey.value()
 	if err != nil {
 		return none, err
 	}
-	n := store.NewOperation{
-		Namespace: c.ns.Name, Type: store.OpInvoke, Chain: c.ns.Chain.Name, Key: key, To: &c.to, Data: data, Value: options.value,
-		Options: options.wishes(), Input: c.describe(key), Errors: c.errors, IdempotencyKey: repeat,
-	}
+	n.Input, n.IdempotencyKey = c.describe(n.Key), repeat
 	if repeat != "" {
 		n.BodyHash = fingerprint(n)
 		// The chain may have moved on since: a repeat must not be estimated anew.
@@ -226,7 +231,7 @@ func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {
 	if err := s.requireCode(ctx, c.ns.Chain, c.to); err != nil {
 		return none, err
 	}
-	if n.Gas, err = c.ns.Chain.Client.EstimateGas(ctx, options.request(key, c.to, data)); err != nil {
+	if n.Gas, err = c.ns.Chain.Client.EstimateGas(ctx, options.request(n.Key, c.to, n.Data)); err != nil {
 		return none, c.failed(err)
 	}
 	op, _, err := s.db.CreateOperation(ctx, n)
@@ -234,23 +239,6 @@ func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {
 		return none, fmt.Errorf("accept an invocation: %w", err)
 	}
 	return op, nil
-}
-
-// signingKey is the key that the request names, or the namespace's.
-func (c call) signingKey() (common.Address, error) {
-	if c.key == nil || *c.key == "" {
-		return c.ns.Key, nil
-	}
-	address, err := contract.ParseAddress(*c.key)
-	if err != nil {
-		return address, pactwire.Invalid("key", "%s", err.Error())
-	}
-	for _, known := range c.ns.Chain.Keys {
-		if known == address {
-			return address, nil
-		}
-	}
-	return address, pactwire.Invalid("key", "must be an address that this node holds the key of")
 }
 
 // describe is the operation's input as a person reads it later.
@@ -292,11 +280,15 @@ func fingerprint(n store.NewOperation) []byte {
 
 // failed words what the chain said of a call.
 func (c call) failed(err error) error {
+	return failed(err, c.method.Signature, c.method.Errors.Decode)
+}
+
+func failed(err error, what string, decode func([]byte) *pactwire.Revert) error {
 	var reverted *chain.RevertError
 	if !errors.As(err, &reverted) {
-		return fmt.Errorf("try %s on the chain: %w", c.method.Signature, err)
+		return fmt.Errorf("try %s on the chain: %w", what, err)
 	}
-	revert := c.method.Errors.Decode(reverted.Data)
+	revert := decode(reverted.Data)
 	message := "The contract reverted without giving a reason."
 	if revert != nil && revert.Reason != "" {
 		message = "The contract reverted: " + revert.Reason

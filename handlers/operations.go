@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/pactwire/pactwire/gen"
 	"github.com/pactwire/pactwire/store"
@@ -91,12 +90,8 @@ func toOperation(op store.Operation) gen.Operation {
 	if mined, ok := op.Mined(); ok {
 		out.BlockNumber, out.GasUsed = present(mined.BlockNumber), present(mined.GasUsed)
 	}
-	for _, hash := range op.Attempts {
-		attempt := gen.Attempt{TransactionHash: hash.Hex()}
-		if op.Nonce != nil {
-			attempt.Nonce = present(strconv.FormatUint(*op.Nonce, 10))
-		}
-		out.Attempts = append(out.Attempts, attempt)
+	for i := range op.Attempts {
+		out.Attempts = append(out.Attempts, toAttempt(&op.Attempts[i]))
 	}
 	return out
 }

@@ -3,8 +3,9 @@ package handlers
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/big"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -29,6 +30,7 @@ type purpose string
 const (
 	forInvoke purpose = "invoke"
 	forQuery  purpose = "query"
+	forChange purpose = "change" // of an operation: fees only
 )
 
 // parseOptions reads the options of a request. Unknown ones are refused.
@@ -45,8 +47,12 @@ func parseOptions(raw json.RawMessage, use purpose) (callOptions, error) {
 		"value": &o.value, "gasPrice": &o.gasPrice, "maxFeePerGas": &o.maxFeePerGas, "maxPriorityFeePerGas": &o.maxPriorityFeePerGas,
 	}
 	small := map[string]**uint64{"gas": &o.gas}
-	if use == forInvoke {
+	switch use {
+	case forInvoke:
 		small["nonce"] = &o.nonce
+	case forChange:
+		delete(integers, "value")
+		clear(small)
 	}
 	for name, value := range given {
 		switch {
@@ -70,11 +76,12 @@ func parseOptions(raw json.RawMessage, use purpose) (callOptions, error) {
 			}
 			o.block = block
 		default:
-			known := []string{"value", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "gas", "nonce"}
+			known := slices.Collect(maps.Keys(integers))
+			known = slices.AppendSeq(known, maps.Keys(small))
 			if use == forQuery {
-				known[len(known)-1] = "blockNumber"
+				known = append(known, "blockNumber")
 			}
-			sort.Strings(known)
+			slices.Sort(known)
 			return o, pactwire.Invalid("options."+name, "is not an option of this request; there are %s", strings.Join(known, ", "))
 		}
 	}

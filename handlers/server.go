@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/netip"
 	"time"
 
@@ -52,9 +53,10 @@ type Namespace struct {
 
 // Chain is one chain with its client.
 type Chain struct {
-	Name   string
-	Client *chain.Client
-	Keys   []common.Address // that this node can sign with
+	Name         string
+	Client       *chain.Client
+	Keys         []common.Address // that this node can sign with
+	MaxFeePerGas *big.Int         // the most that the service offers by itself, in wei; nil for no limit
 }
 
 // Server implements the generated interface.

@@ -62,11 +62,15 @@ func (s *Server) GetStatus(ctx context.Context, r gen.GetStatusRequestObject) (g
 	if err != nil {
 		return nil, fmt.Errorf("read the members: %w", err)
 	}
+	keys, err := s.keyStatus(ctx, ns.Chain)
+	if err != nil {
+		return nil, err
+	}
 	connections := s.db.Stats().OpenConnections
 	out := gen.GetStatus200JSONResponse{
 		Node:      gen.NodeStatus{Name: s.cfg.NodeName, Version: s.cfg.Version, Started: s.started},
 		Namespace: gen.NamespaceStatus{Name: ns.Name, NetworkName: ns.NetworkName, Sequence: stored.Sequence},
-		Chain:     s.chainStatus(ctx, ns, known),
+		Chain:     s.chainStatus(ctx, ns, known, keys),
 		Database:  gen.DatabaseStatus{Reachable: true, SchemaVersion: int(s.cfg.SchemaVersion), Connections: &connections}, //nolint:gosec // a small number
 		Members:   make([]gen.Member, 0, len(members)),
 		Defaults:  &gen.StatusDefaults{Namespace: &s.cfg.Namespaces[0].Name},
@@ -77,10 +81,10 @@ func (s *Server) GetStatus(ctx context.Context, r gen.GetStatusRequestObject) (g
 	return out, nil
 }
 
-func (s *Server) chainStatus(ctx context.Context, ns *Namespace, known store.Chain) gen.ChainStatus {
+func (s *Server) chainStatus(ctx context.Context, ns *Namespace, known store.Chain, keys []gen.KeyStatus) gen.ChainStatus {
 	recorded := known.NextBlock - 1
 	key := contract.FormatAddress(ns.Key)
-	out := gen.ChainStatus{Name: ns.Chain.Name, ID: known.ChainID, Recorded: &recorded, Key: &key}
+	out := gen.ChainStatus{Name: ns.Chain.Name, ID: known.ChainID, Recorded: &recorded, Key: &key, Keys: keys}
 	if known.PinContract != nil {
 		out.PinContract = present(store.Account(known.PinContract))
 	}

@@ -49,9 +49,9 @@ type Operation struct {
 	Created     time.Time        `json:"created"`
 	Updated     time.Time        `json:"updated"`
 
-	TransactionHash *common.Hash  `json:"-"` // of the transaction that was mined, or else of the one sent last
-	Attempts        []common.Hash `json:"-"` // of every transaction that was signed for it, oldest first
-	Nonce           *uint64       `json:"-"` // while it is pending
+	TransactionHash *common.Hash `json:"-"` // of the transaction that was mined, or else of the one sent last
+	Attempts        []Attempt    `json:"-"` // every transaction that was signed for it, oldest first
+	Nonce           *uint64      `json:"-"` // while it is pending
 }
 
 // OperationOutput is the output of an operation whose transaction was mined. Numbers are decimal strings.
@@ -87,30 +87,30 @@ func (o Operation) JSON() (string, error) {
 
 // operationRow is an operation as the tables hold it.
 type operationRow struct {
-	ID          uuid.UUID     `db:"id"`
-	Namespace   string        `db:"namespace"`
-	Transaction uuid.UUID     `db:"transaction"`
-	Type        string        `db:"type"`
-	Status      string        `db:"status"`
-	Plugin      string        `db:"plugin"`
-	Chain       string        `db:"chain"`
-	Key         []byte        `db:"key"`
-	Input       string        `db:"input"`
-	Output      *string       `db:"output"`
-	Error       string        `db:"error"`
-	Revert      *string       `db:"revert"`
-	Retry       *uuid.UUID    `db:"retry"`
-	Created     time.Time     `db:"created"`
-	Updated     time.Time     `db:"updated"`
-	TxHash      []byte        `db:"tx_hash"`
-	TxHashes    pq.ByteaArray `db:"tx_hashes"`
-	Nonce       *int64        `db:"nonce"`
+	ID          uuid.UUID      `db:"id"`
+	Namespace   string         `db:"namespace"`
+	Transaction uuid.UUID      `db:"transaction"`
+	Type        string         `db:"type"`
+	Status      string         `db:"status"`
+	Plugin      string         `db:"plugin"`
+	Chain       string         `db:"chain"`
+	Key         []byte         `db:"key"`
+	Input       string         `db:"input"`
+	Output      *string        `db:"output"`
+	Error       string         `db:"error"`
+	Revert      *string        `db:"revert"`
+	Retry       *uuid.UUID     `db:"retry"`
+	Created     time.Time      `db:"created"`
+	Updated     time.Time      `db:"updated"`
+	TxHash      []byte         `db:"tx_hash"`
+	Attempts    pq.StringArray `db:"attempts"`
+	Nonce       *int64         `db:"nonce"`
 }
 
 // sqlOperation reads operations as operationRow; o is the operation, q its row of the outbox, if it is still there.
 const (
 	operationColumns = `o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry,
-		o.created, o.updated, COALESCE(o.tx_hash, q.tx_hash) AS tx_hash, COALESCE(o.tx_hashes, q.tx_hashes) AS tx_hashes, q.nonce`
+		o.created, o.updated, COALESCE(o.tx_hash, q.tx_hash) AS tx_hash, COALESCE(o.attempts, q.attempts) AS attempts, q.nonce`
 	operationTables = `operations o LEFT JOIN outbox q ON q.operation = o.id`
 	sqlOperation    = `SELECT ` + operationColumns + ` FROM ` + operationTables
 )
@@ -134,8 +134,9 @@ func (r *operationRow) operation() (Operation, error) {
 		hash := common.BytesToHash(r.TxHash)
 		op.TransactionHash = &hash
 	}
-	for _, hash := range r.TxHashes {
-		op.Attempts = append(op.Attempts, common.BytesToHash(hash))
+	var err error
+	if op.Attempts, err = decodeAttempts(r.Attempts); err != nil {
+		return Operation{}, fmt.Errorf("operation %s: %w", r.ID, err)
 	}
 	if r.Nonce != nil {
 		nonce := uint64(*r.Nonce)

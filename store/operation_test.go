@@ -67,7 +67,7 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.ReplaceSigned(ctx, lease, []store.Signed{{Operation: op.ID, Nonce: 10, Raw: []byte{7}, Hash: common.Hash{3}}}); err != nil {
+		if err := db.ReplaceSigned(ctx, lease, []store.Replacement{{Signed: store.Signed{Operation: op.ID, Nonce: 10, Raw: []byte{7}, Hash: common.Hash{3}}}}); err != nil {
 			t.Fatal(err)
 		}
 		signed, err := db.SignedOutbox(ctx, "dev", operationKey)
@@ -130,7 +130,7 @@ func TestFormerOwnerOfAKeyIsFenced(t *testing.T) {
 		if err := db.AssignOutbox(ctx, former, "dev", operationKey, 5, signed); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("assign: %v", err)
 		}
-		if err := db.ReplaceSigned(ctx, former, signed); !errors.Is(err, store.ErrFenced) {
+		if err := db.ReplaceSigned(ctx, former, []store.Replacement{{Signed: signed[0]}}); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("replace: %v", err)
 		}
 		if err := db.UnassignOutbox(ctx, former, []uuid.UUID{op.ID}); !errors.Is(err, store.ErrFenced) {

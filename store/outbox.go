@@ -26,6 +26,11 @@ type OutboxCall struct {
 	Options   TxOptions
 	Hashes    []common.Hash // of every transaction signed for it so far, oldest first
 	Created   time.Time
+	Nonce     *uint64        // nil: not given yet
+	CancelAt  *int           // Hashes from this index on cancel it; nil: none does
+	Request   *ChangeRequest // what a client asks for
+
+	request string
 }
 
 // OutboxSigned is a row of the outbox that has its nonce.
@@ -35,6 +40,7 @@ type OutboxSigned struct {
 	Nonce     uint64
 	Raw       []byte // the signed bytes sent last
 	Hashes    []common.Hash
+	CancelAt  *int // Hashes from this index on cancel the operation; nil: none does
 	Explicit  bool // the fees are the caller's wish
 	Assigned  time.Time
 }
@@ -47,6 +53,7 @@ type Signed struct {
 	Gas       uint64
 	Raw       []byte
 	Hash      common.Hash
+	Attempt   Attempt // what is to be remembered of it
 }
 
 type outboxRow struct {
@@ -60,16 +67,18 @@ type outboxRow struct {
 	Options   string        `db:"options"`
 	Raw       []byte        `db:"raw"`
 	TxHashes  pq.ByteaArray `db:"tx_hashes"`
+	CancelAt  *int          `db:"cancel_at"`
+	Request   *string       `db:"request"`
 	Assigned  *time.Time    `db:"assigned"`
 	Created   time.Time     `db:"created"`
 }
 
 const sqlOutboxCall = `
-	SELECT operation, filler, to_address, data, CAST(value AS text) AS value, gas, options, tx_hashes, created FROM outbox `
+	SELECT operation, filler, nonce, to_address, data, CAST(value AS text) AS value, gas, options, tx_hashes, cancel_at, request, created FROM outbox `
 
-// UnassignedOutbox returns what waits for a nonce, in the order of the operations' ids, which is that of their acceptance.
+// UnassignedOutbox returns what waits for a nonce, in the order of the operations' ids, which is that of their acceptance. What a change is asked of waits for that first.
 func (db *DB) UnassignedOutbox(ctx context.Context, chain string, key common.Address, limit int) ([]OutboxCall, error) {
-	return db.outboxCalls(ctx, sqlOutboxCall+`WHERE chain = $1 AND key = $2 AND nonce IS NULL ORDER BY operation LIMIT $3`, chain, key.Bytes(), limit)
+	return db.outboxCalls(ctx, sqlOutboxCall+`WHERE chain = $1 AND key = $2 AND nonce IS NULL AND request IS NULL ORDER BY operation LIMIT $3`, chain, key.Bytes(), limit)
 }
 
 // OutboxCalls returns what these operations ask for; those that have ended are missing.
@@ -99,6 +108,17 @@ func (db *DB) outboxCalls(ctx context.Context, query string, args ...any) ([]Out
 func (r *outboxRow) call() (OutboxCall, error) {
 	c := OutboxCall{
 		Operation: r.Operation, Filler: r.Filler, Data: r.Data, Gas: uint64(r.Gas), Hashes: hashes(r.TxHashes), Created: r.Created,
+		CancelAt: r.CancelAt,
+	}
+	if r.Nonce != nil {
+		nonce := uint64(*r.Nonce)
+		c.Nonce = &nonce
+	}
+	if r.Request != nil {
+		c.request, c.Request = *r.Request, &ChangeRequest{}
+		if err := json.Unmarshal([]byte(*r.Request), c.Request); err != nil {
+			return OutboxCall{}, fmt.Errorf("operation %s: decode the request: %w", r.Operation, err)
+		}
 	}
 	if r.To != nil {
 		to := common.BytesToAddress(r.To)
@@ -131,7 +151,7 @@ func (db *DB) SignedOutboxOf(ctx context.Context, chain string, key common.Addre
 func (db *DB) signedOutbox(ctx context.Context, where string, args ...any) ([]OutboxSigned, error) {
 	doing := "read the signed part of the outbox"
 	var rows []outboxRow
-	err := db.db.SelectContext(ctx, &rows, `SELECT operation, filler, nonce, raw, tx_hashes, options, assigned FROM outbox `+where, args...)
+	err := db.db.SelectContext(ctx, &rows, `SELECT operation, filler, nonce, raw, tx_hashes, cancel_at, options, assigned FROM outbox `+where, args...)
 	if err != nil {
 		return nil, wrap(err, doing)
 	}
@@ -143,7 +163,8 @@ func (db *DB) signedOutbox(ctx context.Context, where string, args ...any) ([]Ou
 			return nil, wrap(fmt.Errorf("operation %s: decode the options: %w", r.Operation, err), doing)
 		}
 		signed[i] = OutboxSigned{
-			Operation: r.Operation, Filler: r.Filler, Nonce: uint64(*r.Nonce), Raw: r.Raw, Hashes: hashes(r.TxHashes), Explicit: options.Fees(),
+			Operation: r.Operation, Filler: r.Filler, Nonce: uint64(*r.Nonce), Raw: r.Raw, Hashes: hashes(r.TxHashes), CancelAt: r.CancelAt,
+			Explicit: options.Fees() && r.CancelAt == nil,
 		}
 		if r.Assigned != nil {
 			signed[i].Assigned = *r.Assigned
@@ -163,11 +184,12 @@ const sqlAssignOutbox = `
 	WITH fence AS (
 		UPDATE signers SET next_nonce = $4 WHERE chain = $1 AND address = $2 AND epoch = $3 RETURNING epoch
 	), signed AS (
-		SELECT operation, filler, nonce, gas, raw, tx_hash
-		FROM unnest(CAST($5 AS uuid[]), CAST($6 AS boolean[]), CAST($7 AS bigint[]), CAST($8 AS bigint[]), CAST($9 AS bytea[]), CAST($10 AS bytea[]))
-			AS s (operation, filler, nonce, gas, raw, tx_hash), fence
+		SELECT operation, filler, nonce, gas, raw, tx_hash, attempt
+		FROM unnest(CAST($5 AS uuid[]), CAST($6 AS boolean[]), CAST($7 AS bigint[]), CAST($8 AS bigint[]), CAST($9 AS bytea[]), CAST($10 AS bytea[]),
+			CAST($12 AS text[])) AS s (operation, filler, nonce, gas, raw, tx_hash, attempt), fence
 	), assigned AS (
-		UPDATE outbox SET nonce = s.nonce, raw = s.raw, tx_hash = s.tx_hash, tx_hashes = outbox.tx_hashes || s.tx_hash, assigned = $11
+		UPDATE outbox SET nonce = s.nonce, raw = s.raw, tx_hash = s.tx_hash, tx_hashes = outbox.tx_hashes || s.tx_hash,
+			attempts = outbox.attempts || s.attempt, assigned = $11
 		FROM signed s WHERE outbox.operation = s.operation AND NOT s.filler
 	), filled AS (
 		INSERT INTO outbox (operation, chain, key, filler, nonce, to_address, data, gas, raw, tx_hash, tx_hashes, assigned, created)
@@ -187,29 +209,11 @@ func (db *DB) AssignOutbox(ctx context.Context, lease Lease, chain string, key c
 	c := columnsOf(signed)
 	var fence int
 	err = statement.GetContext(ctx, &fence, chain, key.Bytes(), lease.Epoch, int64(next), c.operations, pq.Array(c.fillers), pq.Array(c.nonces),
-		pq.Array(c.gas), c.raw, c.hashes, Now())
+		pq.Array(c.gas), c.raw, c.hashes, Now(), c.attempts)
 	if err == nil && fence == 0 {
 		err = ErrFenced
 	}
 	return wrap(err, doing)
-}
-
-// ReplaceSigned stores newly signed transactions for nonces that were given before.
-func (db *DB) ReplaceSigned(ctx context.Context, lease Lease, signed []Signed) error {
-	return db.inTx(ctx, "replace signed transactions", func(tx *sqlx.Tx) error {
-		if err := checkLease(ctx, tx, lease); err != nil {
-			return err
-		}
-		c := columnsOf(signed)
-		_, err := tx.ExecContext(ctx, `
-			UPDATE outbox SET raw = s.raw, tx_hash = s.tx_hash, tx_hashes = outbox.tx_hashes || s.tx_hash
-			FROM unnest(CAST($1 AS uuid[]), CAST($2 AS bigint[]), CAST($3 AS bytea[]), CAST($4 AS bytea[])) AS s (operation, nonce, raw, tx_hash)
-			WHERE outbox.operation = s.operation AND outbox.nonce = s.nonce`, c.operations, pq.Array(c.nonces), c.raw, c.hashes)
-		if err != nil {
-			return fmt.Errorf("update the outbox: %w", err)
-		}
-		return nil
-	})
 }
 
 // UnassignOutbox takes the nonces back: the operations wait for new ones, and fillers are gone. Only for nonces that another transaction has used up, or whose
@@ -223,7 +227,9 @@ func (db *DB) UnassignOutbox(ctx context.Context, lease Lease, operations []uuid
 			return fmt.Errorf("delete fillers: %w", err)
 		}
 		_, err := tx.ExecContext(ctx, `
-			UPDATE outbox SET nonce = NULL, raw = NULL, tx_hash = NULL, assigned = NULL WHERE operation = ANY(CAST($1 AS uuid[]))`, pq.Array(operations))
+			UPDATE outbox SET nonce = NULL, raw = NULL, tx_hash = NULL, assigned = NULL,
+				request = CASE WHEN cancel_at IS NULL THEN request ELSE '{"kind":"cancel"}' END
+			WHERE operation = ANY(CAST($1 AS uuid[]))`, pq.Array(operations))
 		if err != nil {
 			return fmt.Errorf("update the outbox: %w", err)
 		}
@@ -269,6 +275,7 @@ type signedColumns struct {
 	fillers     []bool
 	nonces, gas []int64
 	raw, hashes pq.ByteaArray
+	attempts    pq.StringArray
 }
 
 func columnsOf(signed []Signed) signedColumns {
@@ -281,6 +288,7 @@ func columnsOf(signed []Signed) signedColumns {
 		c.gas = append(c.gas, int64(s.Gas))
 		c.raw = append(c.raw, s.Raw)
 		c.hashes = append(c.hashes, s.Hash.Bytes())
+		c.attempts = append(c.attempts, s.Attempt.encode())
 	}
 	return c
 }

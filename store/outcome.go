@@ -25,20 +25,26 @@ type Outcome struct {
 	Revert    *pactwire.Revert // what the contract said, if it reverted
 }
 
-// The rows of the outbox go and the operations end in one statement. An operation that has ended already is left as it is.
+// The rows of the outbox go and the operations end in one statement. An operation that has ended already is left as it is. What a retry needs stays with an
+// invocation that failed.
 const sqlFinishOperations = `
 	WITH ended AS (
 		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]), CAST($6 AS bytea[]))
 			AS e (operation, status, output, error, revert, tx_hash)
 	), gone AS (
-		DELETE FROM outbox USING ended WHERE outbox.operation = ended.operation RETURNING outbox.operation, outbox.tx_hashes
+		DELETE FROM outbox USING ended WHERE outbox.operation = ended.operation RETURNING outbox.*
 	)
 	UPDATE operations o SET status = e.status, output = e.output, error = e.error, revert = e.revert, tx_hash = NULLIF(e.tx_hash, ''),
-		tx_hashes = g.tx_hashes, updated = $7
+		attempts = g.attempts, updated = $7,
+		to_address = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.to_address END,
+		data = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.data END,
+		value = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.value END,
+		gas = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.gas END,
+		options = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.options END
 	FROM ended e JOIN gone g ON g.operation = e.operation
 	WHERE o.id = e.operation AND o.status IN ('Initialized', 'Pending')
 	RETURNING o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry, o.created,
-		o.updated, o.tx_hash, o.tx_hashes, CAST(NULL AS bigint) AS nonce`
+		o.updated, o.tx_hash, CAST(NULL AS bigint) AS nonce`
 
 // FinishOperations ends operations, each with its event, in one transaction. The events come in the order of the outcomes.
 func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outcome) error {
