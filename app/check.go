@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pactwire/pactwire/sharedstorage/configured"
 )
 
 // validName is what names of namespaces, chains, organisations and networks look like.
@@ -203,6 +205,11 @@ func (k *checker) namespaces() {
 		names = append(names, n.Name)
 		if !validName.MatchString(n.Network) {
 			k.add(where+".network", "%q is no name: 1 to 64 letters, digits, dots, dashes and underscores", n.Network)
+		}
+		for _, address := range n.SharedStorage {
+			if err := configured.Check(address); err != nil {
+				k.add(where+".shared-storage", "%w", err)
+			}
 		}
 		var chains []string
 		for _, c := range k.c.Chains {

@@ -37,8 +37,9 @@ type Config struct {
 	DrainTimeout   time.Duration
 	LeaseTime      time.Duration // how soon another replica takes over the work of one that died
 	OrgName        string
-	Migrate        bool // bring the schema up to date at the start; dev always does
-	Insecure       bool // listen beyond loopback without authentication
+	SharedStorage  []string // of namespaces that have none of their own
+	Migrate        bool     // bring the schema up to date at the start; dev always does
+	Insecure       bool     // listen beyond loopback without authentication
 	TrustedProxies []netip.Prefix
 	TLS            TLSConfig
 	Auth           AuthConfig
@@ -112,7 +113,9 @@ type NamespaceConfig struct {
 	Name       string
 	Chain      string
 	DefaultKey *common.Address // signs where a request names no key; nil: the chain's first
-	Network    string          // the network of members: those that pin under the same name on the same contract see each other's messages
+	// SharedStorage is where payloads of broadcasts go (the first), and where they may also be: see sharedstorage/configured.
+	SharedStorage []string
+	Network       string // the network of members: those that pin under the same name on the same contract see each other's messages
 }
 
 // singleChain collects the settings that describe the one chain where the file lists none.
@@ -143,6 +146,9 @@ func (c *Config) settle() {
 		n := &c.Namespaces[i]
 		if n.Chain == "" && len(c.Chains) == 1 {
 			n.Chain = c.Chains[0].Name
+		}
+		if len(n.SharedStorage) == 0 {
+			n.SharedStorage = c.SharedStorage
 		}
 		if n.Network == "" {
 			n.Network = n.Name

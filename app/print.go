@@ -70,6 +70,7 @@ func (c *Config) printNamespaces(b *strings.Builder) {
 	b.WriteString("namespaces:\n")
 	for _, n := range c.Namespaces {
 		fmt.Fprintf(b, "  - name: %q\n    chain: %q\n    network: %q\n", n.Name, n.Chain, n.Network)
+		fmt.Fprintf(b, "    shared-storage: %q\n", hideEach(strings.Join(n.SharedStorage, ","), hideStorage))
 		if n.DefaultKey != nil {
 			fmt.Fprintf(b, "    default-key: %q\n", n.DefaultKey.Hex())
 		}
@@ -116,6 +117,14 @@ func hideRPC(s string) string {
 		return short.String() + "/" + hidden
 	}
 	return short.String()
+}
+
+// hideStorage takes the password out of the address of shared storage; a folder is no secret.
+func hideStorage(s string) string {
+	if u, err := url.Parse(s); err == nil && u.User != nil {
+		return hideRPC(s)
+	}
+	return s
 }
 
 // withoutPassword writes the URL with stars for the password; url.URL would encode the stars.

@@ -16,7 +16,7 @@ import (
 	"github.com/pactwire/pactwire/delivery"
 	"github.com/pactwire/pactwire/handlers"
 	"github.com/pactwire/pactwire/multiparty"
-	onchain "github.com/pactwire/pactwire/sharedstorage/chain"
+	"github.com/pactwire/pactwire/sharedstorage/configured"
 	"github.com/pactwire/pactwire/store"
 	"github.com/pactwire/pactwire/webhook"
 	"github.com/pactwire/pactwire/ws"
@@ -220,9 +220,13 @@ func (s *service) startNetworks(starting, work context.Context, group *errgroup.
 				return nil, err
 			}
 		}
+		storage, err := configured.Open(n.SharedStorage)
+		if err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", n.Name, err)
+		}
 		network, err := multiparty.New(multiparty.Config{
 			Namespace: n.Name, NetworkName: n.Network, Chain: n.Chain, Key: key, PinContract: pins[n.Chain], Registerer: s.registry,
-		}, s.db, on.Client, onchain.Storage{}, s.log)
+		}, s.db, on.Client, storage, s.log)
 		if err != nil {
 			return nil, fmt.Errorf("network of namespace %s: %w", n.Name, err)
 		}

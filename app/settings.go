@@ -33,6 +33,7 @@ func settings() []setting {
 		{"confirmations", both, "", "`blocks` that must follow one until its events count (default 0 on development chains, 12 elsewhere)", func(c *Config) value { return optionalCount(&c.single.confirmations) }, nil},
 		{"public-url", both, "", "the `URL` at which clients reach this service, when a proxy stands before it", func(c *Config) value { return webURL(&c.PublicURL) }, nil},
 		{"org-name", both, "org", "`name` of this member of the network", func(c *Config) value { return text(&c.OrgName) }, nil},
+		{"shared-storage", both, "chain", "where the payloads of broadcasts travel, the same for all members: `address` chain, dir:///path or ipfs://host:port; more, separated by commas, are only read from", func(c *Config) value { return list(&c.SharedStorage) }, hideStorage},
 		{"max-body", both, "4MiB", "largest request body: `size` in bytes, or with KiB or MiB", func(c *Config) value { return size(&c.MaxBody) }, nil},
 		{"request-timeout", both, "120s", "longest `duration` of a request", func(c *Config) value { return duration(&c.RequestTimeout) }, nil},
 		{"drain-timeout", both, "5s", "longest `duration` that requests under way may take when the service stops", func(c *Config) value { return duration(&c.DrainTimeout) }, nil},

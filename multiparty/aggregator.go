@@ -20,6 +20,9 @@ const (
 
 // aggregate applies the next logs of the pin contract, in chain order.
 func (n *Network) aggregate(ctx context.Context, lease store.Lease) (more bool, err error) {
+	if err := n.lookForDeferred(ctx); err != nil {
+		return false, err
+	}
 	pins, err := n.db.WaitingPins(ctx, n.cfg.Chain, n.cfg.Namespace, topicOf("BatchChunk").Bytes(), pageOfPins)
 	if err != nil {
 		return false, err //nolint:wrapcheck // it says what it did
@@ -51,6 +54,12 @@ func (n *Network) apply(ctx context.Context, lease store.Lease, pin *store.Pin) 
 		if err != nil || change == nil {
 			return false, nil
 		}
+		contexts := memberContexts(change)
+		if wait, err := n.dependent(ctx, pin, contexts); err != nil {
+			return false, err
+		} else if wait {
+			return true, n.postpone(ctx, lease, pin, contexts, "it waits for a batch before it", 0)
+		}
 		return true, n.db.ApplyMemberChange(ctx, lease, n.cfg.Namespace, pin, *change) //nolint:wrapcheck // it says what it did
 	}
 	log, err := readBatchPin(pin)
@@ -58,15 +67,23 @@ func (n *Network) apply(ctx context.Context, lease store.Lease, pin *store.Pin) 
 		return false, nil
 	}
 	var batch *store.PinnedBatch
+	var contexts [][]byte
+	wait := false
 	if err == nil {
-		batch, err = n.fetch(ctx, pin, log)
+		batch, contexts, wait, err = n.obtain(ctx, pin, log)
 	}
 	switch {
+	case wait:
+		return true, n.postpone(ctx, lease, pin, contexts, "it waits for a batch before it", 0)
 	case err == nil:
+	case errors.Is(err, errMissing) && ctx.Err() == nil:
+		n.log.WarnContext(ctx, "the payload of a batch cannot be had; what depends on it waits", "batch", log.id, "author", store.Account(log.author.Bytes()),
+			"location", printable(log.location, 200), "try", pin.Tries+1, "error", err)
+		return true, n.postpone(ctx, lease, pin, contexts, printable(err.Error(), 1000), backOff(pin.Tries))
 	case errors.Is(err, errBatch), errors.Is(err, errLog):
 		return true, n.refuse(ctx, lease, pin, log, printable(err.Error(), 1000))
 	default:
-		return false, err // the payload cannot be had now; what comes after it must wait
+		return false, err // the database or the node does not answer: all wait
 	}
 	refused, err := n.db.ApplyBatch(ctx, lease, pin, batch)
 	if err != nil {
@@ -84,10 +101,47 @@ func (n *Network) apply(ctx context.Context, lease store.Lease, pin *store.Pin) 
 	return true, nil
 }
 
-// fetch gets the batch's payload and verifies it. An errBatch means that the batch is bad for good.
+// obtain gets the batch, or tells that it has to wait for another. An errBatch means that the batch is bad for good, an errMissing that it may come later.
+func (n *Network) obtain(ctx context.Context, pin *store.Pin, log *batchPin) (batch *store.PinnedBatch, contexts [][]byte, wait bool, err error) {
+	author := accountContext(log.author)
+	if !sharedstorage.Elsewhere(log.location) {
+		if batch, err = n.fetch(ctx, pin, log); err != nil {
+			return nil, nil, false, err
+		}
+		contexts = append(batchContexts(batch), author)
+		wait, err = n.dependent(ctx, pin, contexts)
+		return batch, contexts, wait, err
+	}
+	declared, err := readContexts(log.payload)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	contexts = append(declared, author) //nolint:gocritic // declared has no room to spare that anybody uses
+	if wait, err = n.dependent(ctx, pin, contexts); wait || err != nil {
+		return nil, contexts, wait, err
+	}
+	limit := firstFetch
+	if pin.Deferred {
+		limit = laterFetch
+	}
+	fetching, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if batch, err = n.fetch(fetching, pin, log); err != nil {
+		return nil, contexts, false, err
+	}
+	if !sameContexts(declared, batchContexts(batch)) {
+		return nil, contexts, false, fmt.Errorf("%w: it has other topics or messages than its pin says", errBatch)
+	}
+	return batch, contexts, false, nil
+}
+
+// fetch gets the batch's payload and verifies it.
 func (n *Network) fetch(ctx context.Context, pin *store.Pin, log *batchPin) (*store.PinnedBatch, error) {
 	placement := sharedstorage.Placement{Location: log.location, Payload: log.payload}
-	if log.location != "" {
+	elsewhere := sharedstorage.Elsewhere(log.location)
+	if elsewhere {
+		placement.Payload = nil // contexts
+	} else if log.location != "" {
 		topics := [][]byte{topicOf("BatchChunk").Bytes(), pin.Topics[1], pin.Topics[2]}
 		logs, err := n.db.PinChunks(ctx, pin, topics, log.id, maxChunkLogs, maxChunkBytes)
 		if errors.Is(err, store.ErrTooManyChunks) {
@@ -103,6 +157,9 @@ func (n *Network) fetch(ctx context.Context, pin *store.Pin, log *batchPin) (*st
 	packed, err := n.storage.Get(ctx, log.id, placement)
 	if errors.Is(err, sharedstorage.ErrUnusable) {
 		return nil, fmt.Errorf("%w: %w", errBatch, err)
+	}
+	if err != nil && elsewhere {
+		return nil, fmt.Errorf("%w: batch %s: %w", errMissing, log.id, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("fetch the payload of batch %s: %w", log.id, err)

@@ -91,7 +91,7 @@ func TestALiarChangesAndStopsNothing(t *testing.T) {
 	w.pinAs(t, liar, s.batch, [32]byte(sum(bomb)), "", pack(t, bomb))
 	refusedFor("more than")
 	w.pinAs(t, liar, s.batch, hash, "ipfs://nowhere", packed)
-	refusedFor("names no chunks")
+	refusedFor("bytes of contexts")
 	w.pinAs(t, liar, s.batch, hash, "chunks:2", nil)
 	refusedFor("0 chunks of 2")
 	w.chunkAs(t, liar, s.batch, 1, packed)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
@@ -41,6 +42,8 @@ type Network struct {
 	id      common.Hash
 	author  string
 	metrics metrics
+
+	deferring atomic.Bool // something may be deferred
 }
 
 // New makes a Network. The pin contract must be known: see EnsurePinContract and CheckPinContract.
@@ -80,7 +83,14 @@ func (n *Network) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		return n.db.WithLease(ctx, "aggregator/"+n.cfg.Namespace, func(ctx context.Context, lease store.Lease) error {
-			return n.repeat(ctx, store.TopicPins(n.cfg.Chain), "apply pins", func(ctx context.Context) (bool, error) { return n.aggregate(ctx, lease) })
+			applying, ctx := errgroup.WithContext(ctx)
+			applying.Go(func() error {
+				return n.repeat(ctx, store.TopicPins(n.cfg.Chain), "apply pins", func(ctx context.Context) (bool, error) { return n.aggregate(ctx, lease) })
+			})
+			applying.Go(func() error {
+				return n.repeat(ctx, store.TopicPins(n.cfg.Chain), "apply deferred pins", func(ctx context.Context) (bool, error) { return n.retryDeferred(ctx, lease) })
+			})
+			return applying.Wait()
 		})
 	})
 	return group.Wait() //nolint:wrapcheck // the parts say what they did
@@ -132,6 +142,7 @@ type metrics struct {
 	batches  *prometheus.CounterVec
 	messages *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	deferred prometheus.Gauge
 }
 
 func newMetrics() metrics {
@@ -139,12 +150,15 @@ func newMetrics() metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 	}
 	return metrics{
-		batches:  vec("pactwire_batches_total", "Batches by what became of them: sent, applied, refused, failed.", "outcome"),
+		batches:  vec("pactwire_batches_total", "Batches by what became of them: sent, applied, refused, deferred, failed.", "outcome"),
 		messages: vec("pactwire_messages_total", "Messages by what became of them: sent, confirmed, rejected.", "outcome"),
 		failures: vec("pactwire_multiparty_failures_total", "Tries to publish or to apply pins that failed and are repeated.", "step"),
+		deferred: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "pactwire_batches_waiting", Help: "Logs of the pin contract that wait for a payload, or for one that does.",
+		}),
 	}
 }
 
 func (m metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.batches, m.messages, m.failures}
+	return []prometheus.Collector{m.batches, m.messages, m.failures, m.deferred}
 }

@@ -1,6 +1,7 @@
 package multiparty
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,9 @@ func (n *Network) send(ctx context.Context, lease store.Lease, messages []store.
 		return n.reject(ctx, lease, ids, err.Error())
 	case err != nil:
 		return fmt.Errorf("store the payload of batch %s: %w", id, err)
+	}
+	if sharedstorage.Elsewhere(placement.Location) {
+		placement.Payload = bytes.Join(declaredContexts(messages), nil)
 	}
 	batch := &store.Batch{Namespace: n.cfg.Namespace, ID: id, Author: n.author, Hash: hash, Location: placement.Location}
 	operations, err := n.operations(ctx, batch, placement, len(messages))

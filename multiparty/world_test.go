@@ -20,6 +20,7 @@ import (
 	"github.com/pactwire/pactwire/devnet"
 	"github.com/pactwire/pactwire/internal/chaintest"
 	"github.com/pactwire/pactwire/internal/pgtest"
+	"github.com/pactwire/pactwire/sharedstorage"
 	chainstorage "github.com/pactwire/pactwire/sharedstorage/chain"
 	"github.com/pactwire/pactwire/store"
 )
@@ -67,6 +68,7 @@ type party struct {
 	url       string // of the database
 	account   int
 	namespace string
+	storage   sharedstorage.Storage
 	db        *store.DB
 	client    *chain.Client
 	stop      func()
@@ -75,7 +77,13 @@ type party struct {
 // join starts a party on a new database.
 func (w *world) join(t testing.TB, account int, namespace string) *party {
 	t.Helper()
-	p := &party{world: w, url: pgtest.New(t), account: account, namespace: namespace}
+	return w.joinWith(t, account, namespace, chainstorage.Storage{})
+}
+
+// joinWith is join with a shared storage.
+func (w *world) joinWith(t testing.TB, account int, namespace string, storage sharedstorage.Storage) *party {
+	t.Helper()
+	p := &party{world: w, url: pgtest.New(t), account: account, namespace: namespace, storage: storage}
 	p.start(t)
 	return p
 }
@@ -111,6 +119,9 @@ func (p *party) open(t testing.TB) {
 func (p *party) start(t testing.TB) {
 	t.Helper()
 	p.open(t)
+	if p.storage == nil {
+		p.storage = chainstorage.Storage{}
+	}
 	key := p.world.chain.Accounts[p.account]
 	if err := p.db.SetPinContract(context.Background(), theChain, p.world.pin, 0); err != nil {
 		t.Fatal(err)
@@ -118,7 +129,7 @@ func (p *party) start(t testing.TB) {
 	var err error
 	p.Network, err = New(Config{
 		Namespace: p.namespace, NetworkName: theNetwork, Chain: theChain, Key: key.Address, PinContract: p.world.pin,
-	}, p.db, p.client, chainstorage.Storage{}, testLog())
+	}, p.db, p.client, p.storage, testLog())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ package sharedstorage
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -27,6 +28,11 @@ type Storage interface {
 	Get(ctx context.Context, batch uuid.UUID, placement Placement) ([]byte, error)
 	// MaxPayload is the size of the largest payload that Put takes.
 	MaxPayload() int
+}
+
+// Elsewhere tells whether a location is outside the chain: its payload may be out of reach for a while.
+func Elsewhere(location string) bool {
+	return location != "" && !strings.HasPrefix(location, "chunks:")
 }
 
 // ErrUnusable means that a placement holds no payload for good, whoever asks and whenever.

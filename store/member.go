@@ -53,7 +53,7 @@ type MemberChange struct {
 // ApplyMemberChange applies one log about members and moves the namespace's position behind it.
 func (db *DB) ApplyMemberChange(ctx context.Context, lease Lease, namespace string, pin *Pin, change MemberChange) error {
 	return db.inTx(ctx, "apply a change of the members of namespace "+namespace, func(tx *sqlx.Tx) error {
-		if fresh, err := movePins(ctx, tx, lease, namespace, pin.Position); err != nil || !fresh {
+		if fresh, err := settlePin(ctx, tx, lease, namespace, pin); err != nil || !fresh {
 			return err
 		}
 		switch {

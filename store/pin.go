@@ -24,6 +24,9 @@ type Pin struct {
 	TxHash      []byte        `db:"tx_hash"`
 	Topics      pq.ByteaArray `db:"topics"`
 	Data        []byte        `db:"data"`
+
+	Deferred bool `db:"-"` // the namespace's position has passed it, but it is not applied yet
+	Tries    int  `db:"-"` // of a deferred one
 }
 
 // WaitingPins returns the next logs of the chain's pin contract that the namespace has not applied yet, at most limit, without the data of those whose
@@ -90,10 +93,31 @@ func movePins(ctx context.Context, tx *sqlx.Tx, lease Lease, namespace string, p
 	return n == 1, nil
 }
 
-// pinsApplied tells whether the namespace's position has reached the given one.
-func pinsApplied(ctx context.Context, tx *sqlx.Tx, namespace string, position int64) (bool, error) {
+// settlePin notes that the pin is applied or refused. It is false when it was before.
+func settlePin(ctx context.Context, tx *sqlx.Tx, lease Lease, namespace string, pin *Pin) (bool, error) {
+	if !pin.Deferred {
+		return movePins(ctx, tx, lease, namespace, pin.Position)
+	}
+	if err := checkLease(ctx, tx, lease); err != nil {
+		return false, err
+	}
+	result, err := tx.ExecContext(ctx, `DELETE FROM deferred_pins WHERE namespace = $1 AND position = $2`, namespace, pin.Position)
+	if err != nil {
+		return false, fmt.Errorf("settle the deferred pin: %w", err)
+	}
+	n, err := result.RowsAffected()
+	if err != nil {
+		return false, fmt.Errorf("settle the deferred pin: %w", err)
+	}
+	return n == 1, nil
+}
+
+// pinSettled tells whether the pin was applied or refused before.
+func pinSettled(ctx context.Context, tx *sqlx.Tx, namespace string, pin *Pin) (bool, error) {
 	var applied bool
-	err := tx.GetContext(ctx, &applied, `SELECT EXISTS (SELECT 1 FROM pin_cursors WHERE namespace = $1 AND position >= $2)`, namespace, position)
+	err := tx.GetContext(ctx, &applied, `
+		SELECT CASE WHEN $3 THEN NOT EXISTS (SELECT 1 FROM deferred_pins WHERE namespace = $1 AND position = $2)
+			ELSE EXISTS (SELECT 1 FROM pin_cursors WHERE namespace = $1 AND position >= $2) END`, namespace, pin.Position, pin.Deferred)
 	if err != nil {
 		return false, fmt.Errorf("read the position: %w", err)
 	}
@@ -125,7 +149,7 @@ func (db *DB) RefusedPins(ctx context.Context, namespace string, limit int) ([]R
 // and hash, not decided before), its messages are rejected for the same reason.
 func (db *DB) RefusePin(ctx context.Context, lease Lease, namespace string, pin *Pin, batch *Batch, reason string) error {
 	err := db.inTx(ctx, "refuse batch "+batch.ID.String(), func(tx *sqlx.Tx) error {
-		if fresh, err := movePins(ctx, tx, lease, namespace, pin.Position); err != nil || !fresh {
+		if fresh, err := settlePin(ctx, tx, lease, namespace, pin); err != nil || !fresh {
 			return err
 		}
 		return refusePin(ctx, tx, namespace, pin, batch, reason)

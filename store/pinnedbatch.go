@@ -34,7 +34,7 @@ type PinnedMessage struct {
 func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBatch) (refused string, err error) {
 	namespace := b.Batch.Namespace
 	err = db.inTx(ctx, "apply batch "+b.Batch.ID.String(), func(tx *sqlx.Tx) error {
-		if applied, err := pinsApplied(ctx, tx, namespace, pin.Position); err != nil || applied {
+		if applied, err := pinSettled(ctx, tx, namespace, pin); err != nil || applied {
 			return err
 		}
 		var events []Event
@@ -51,7 +51,7 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 			return err
 		}
 		// The lease comes after the work: it cannot be renewed while a transaction has looked at it.
-		moved, err := movePins(ctx, tx, lease, namespace, pin.Position)
+		moved, err := settlePin(ctx, tx, lease, namespace, pin)
 		switch {
 		case err != nil:
 			return err
