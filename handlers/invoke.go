@@ -202,12 +202,7 @@ func (s *Server) invoke(ctx context.Context, c call, wait bool) (store.Operation
 	if err != nil || !wait {
 		return op, err
 	}
-	id := op.ID
-	err = s.waitFor(ctx, c.ns.Name, func() (bool, error) {
-		op, err = s.db.Operation(ctx, c.ns.Name, id)
-		return err == nil && op.Terminal(), err
-	})
-	return op, err
+	return s.outcomes[c.ns.Name].wait(ctx, op.ID)
 }
 
 func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {

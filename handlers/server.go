@@ -68,6 +68,7 @@ type Server struct {
 	started    time.Time
 	namespaces map[string]*Namespace
 	requests   *prometheus.HistogramVec
+	outcomes   map[string]*outcomes // by namespace
 
 	apis      *lru.Cache[string, *cachedAPI]
 	compiled  *lru.Cache[string, *ready] // by interface id; an interface never changes
@@ -87,10 +88,11 @@ func New(cfg Config, db *store.DB, deliveries *delivery.Manager, log *slog.Logge
 	}
 	s := &Server{
 		cfg: cfg, db: db, deliveries: deliveries, log: log, started: time.Now().UTC(), namespaces: map[string]*Namespace{},
-		requests: newRequestMetric(cfg.Registerer),
+		requests: newRequestMetric(cfg.Registerer), outcomes: map[string]*outcomes{},
 	}
 	for i := range cfg.Namespaces {
-		s.namespaces[cfg.Namespaces[i].Name] = &cfg.Namespaces[i]
+		name := cfg.Namespaces[i].Name
+		s.namespaces[name], s.outcomes[name] = &cfg.Namespaces[i], newOutcomes(db, name)
 	}
 	var err error
 	if s.apis, err = lru.New[string, *cachedAPI](4096); err != nil {
