@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // unknown is the error about a name that is none of the known ones: it names those that were probably meant.
@@ -26,7 +28,7 @@ func near(name string, known []string) []string {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 	for _, k := range known {
 		plain := strings.ToLower(strings.ReplaceAll(k, "_", "-"))
-		d := distance(name, plain)
+		d := levenshtein.ComputeDistance(name, plain)
 		if strings.Contains(plain, name) && len(name) > 2 {
 			d = 1
 		}
@@ -40,25 +42,4 @@ func near(name string, known []string) []string {
 		names = append(names, f.name)
 	}
 	return names
-}
-
-// distance is how many letters must be put in, left out or replaced to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	pactwire "github.com/pactwire/pactwire"
 )
 
@@ -85,7 +87,7 @@ func nearNames(wanted string, names []string) []string {
 			continue
 		}
 		lower := strings.ToLower(name)
-		distance := editDistance(wanted, lower)
+		distance := levenshtein.ComputeDistance(wanted, lower)
 		if strings.HasPrefix(lower, wanted) || strings.HasPrefix(wanted, lower) {
 			distance = min(distance, 1)
 		}
@@ -99,25 +101,4 @@ func nearNames(wanted string, names []string) []string {
 		near = append(near, h.name)
 	}
 	return near
-}
-
-// editDistance is the Levenshtein distance of two short texts.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
