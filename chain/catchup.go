@@ -231,6 +231,7 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 			from, foreign, failed = hi+1, 0, 0
 			size = r.sizer.next() // one refusal says little about the rest of a long range
 			wait.reset()
+			r.wellServed()
 			continue
 		}
 		r.noteNodeError(ctx, err)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +50,7 @@ type Client struct {
 	retryAt  time.Time     // no new dial before, after a failure
 	lastErr  error
 	closed   bool
+	aside    map[string]setAside // nodes that are not trusted for a while, by URL
 }
 
 // connection is one connection to one node. Only the failure of the current one leads to a new dial.
@@ -69,7 +71,7 @@ func Dial(ctx context.Context, cfg Config, log *slog.Logger) (*Client, error) {
 	if cfg.PollInterval == 0 {
 		cfg.PollInterval = 500 * time.Millisecond
 	}
-	c := &Client{cfg: cfg, log: log.With("chain", cfg.Name)}
+	c := &Client{cfg: cfg, log: log.With("chain", cfg.Name), aside: map[string]setAside{}}
 	c.calls = newCallBatcher(c)
 	if _, err := c.connect(ctx); err != nil {
 		return nil, err
@@ -237,15 +239,15 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	}
 }
 
-// dialAny tries every URL once, beginning with the one that is due.
+// dialAny tries every URL once, beginning with the one that is due; those that are set aside come last.
 func (c *Client) dialAny(ctx context.Context) (*connection, error) {
 	var failures []error
-	for range c.cfg.URLs {
-		c.mu.Lock()
-		url := c.cfg.URLs[c.next%len(c.cfg.URLs)]
-		c.mu.Unlock()
+	for _, url := range c.dialOrder() {
 		conn, err := c.dialOne(ctx, url)
 		if err == nil {
+			c.mu.Lock()
+			c.next = slices.Index(c.cfg.URLs, url)
+			c.mu.Unlock()
 			return conn, nil
 		}
 		if ctx.Err() != nil {
@@ -253,10 +255,10 @@ func (c *Client) dialAny(ctx context.Context) (*connection, error) {
 		}
 		c.log.WarnContext(ctx, "connect to a node", "url", redact(url), "error", err)
 		failures = append(failures, err)
-		c.mu.Lock()
-		c.next++
-		c.mu.Unlock()
 	}
+	c.mu.Lock()
+	c.next++
+	c.mu.Unlock()
 	return nil, errors.Join(failures...)
 }
 

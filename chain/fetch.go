@@ -145,6 +145,10 @@ func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to int6
 		return nil, err
 	}
 	f := &fetched{from: from, to: to, logs: total, heads: append(heads, after)}
+	// A sample: catch-up does not read the headers of blocks without logs.
+	if logs, err = r.complete(ctx, set, f.heads[len(f.heads)-1:], logs); err != nil {
+		return nil, err
+	}
 	return f, r.fill(ctx, f, set, logs)
 }
 
@@ -200,6 +204,9 @@ func (r *Reader) fetchBlocks(ctx context.Context, set *listenerSet, heads []bloc
 		return nil, err
 	}
 	f.logs = total
+	if logs, err = r.complete(ctx, set, heads, logs); err != nil {
+		return nil, err
+	}
 	return f, r.fill(ctx, f, set, logs)
 }
 
@@ -217,12 +224,7 @@ func mergePages(set *listenerSet, pages []logPage, from, to int64) (total int, l
 			}
 		}
 	}
-	before := func(a, b int) bool {
-		return logs[a].block < logs[b].block || logs[a].block == logs[b].block && logs[a].index < logs[b].index
-	}
-	if !sort.SliceIsSorted(logs, before) {
-		sort.SliceStable(logs, before)
-	}
+	sortLogs(logs)
 	kept := logs[:0]
 	for i := range logs {
 		if n := len(kept); n > 0 && kept[n-1].block == logs[i].block && kept[n-1].index == logs[i].index {
@@ -234,6 +236,16 @@ func mergePages(set *listenerSet, pages []logPage, from, to int64) (total int, l
 		kept = append(kept, logs[i])
 	}
 	return total, kept, nil
+}
+
+// sortLogs brings logs into chain order.
+func sortLogs(logs []chainLog) {
+	before := func(a, b int) bool {
+		return logs[a].block < logs[b].block || logs[a].block == logs[b].block && logs[a].index < logs[b].index
+	}
+	if !sort.SliceIsSorted(logs, before) {
+		sort.SliceStable(logs, before)
+	}
 }
 
 // fill turns the logs into records. f.heads holds the header of every block that has some.

@@ -106,6 +106,7 @@ type blockHead struct {
 	time   int64
 	hash   common.Hash
 	parent common.Hash
+	bloom  bloom
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -129,6 +130,11 @@ func (h *blockHead) UnmarshalJSON(b []byte) error {
 		case "timestamp":
 			h.time, ok = hexNumber(value)
 			return ok
+		case "logsBloom":
+			var filter [256]byte
+			if hexInto(filter[:], value) { // some chains have none
+				h.bloom = &filter
+			}
 		}
 		return true
 	})

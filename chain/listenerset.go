@@ -59,6 +59,7 @@ type listenerSet struct {
 	pins      *common.Address                // the pin contract
 	pinsFrom  int64
 	filters   []logFilter
+	marks     []bloomMark
 }
 
 // maxAddresses is how many addresses one filter holds: nodes and providers bound it.
@@ -89,6 +90,7 @@ func newListenerSet(list []listening, pins *common.Address, pinsFrom int64) *lis
 		}
 	}
 	s.buildFilters()
+	s.buildMarks()
 	return s
 }
 

@@ -15,7 +15,7 @@ func (s *session) readLive(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if head.hash == s.seen && head.number-s.confirmations() < s.next {
+	if head.hash == s.seen && head.number-s.confirmations() < s.next && s.behind.since.IsZero() {
 		return false, nil
 	}
 	safe := head.number - s.confirmations()

@@ -55,6 +55,8 @@ type Reader struct {
 	metrics      *readerMetrics
 	sizer        *rangeSizer
 	singlesUntil atomic.Int64 // unix nanoseconds: the node takes no messages with several calls
+	watch        nodeWatch
+	receiptsTry  atomic.Int64 // unix nanoseconds: the node does not give the receipts of blocks before
 }
 
 // NewReader makes the reader of a chain that the database knows. Run does the work.
@@ -168,6 +170,7 @@ func (r *Reader) follow(ctx context.Context, lease store.Lease, wait *backOff) e
 			continue
 		}
 		wait.reset()
+		s.wellServed()
 		if more {
 			continue
 		}
@@ -215,12 +218,10 @@ func (s *session) nodeError(ctx context.Context, err error) bool {
 }
 
 func (r *Reader) noteNodeError(ctx context.Context, err error) {
-	kind := "foreign_block"
-	if !errors.Is(err, errForeignBlock) {
-		kind = kindOfRefusal(err).String()
-	}
+	kind := kindOfTrouble(err)
 	r.metrics.nodeErrors.WithLabelValues(kind).Inc()
 	r.log.WarnContext(ctx, "the node did not give what was asked for", "kind", kind, "error", err)
+	r.troubled(ctx, kind)
 }
 
 // refresh reads which listeners and which pin contract there are now.

@@ -5,7 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 type readerMetrics struct {
 	nextBlock, listeners, rangeSize    prometheus.Gauge
 	events, removed, reorgs, undecoded prometheus.Counter
-	nodeErrors                         *prometheus.CounterVec
+	nodeErrors, setAside               *prometheus.CounterVec
+	hidden                             prometheus.Counter
 }
 
 func newReaderMetrics(chain string, registerer prometheus.Registerer) *readerMetrics {
@@ -28,9 +29,14 @@ func newReaderMetrics(chain string, registerer prometheus.Registerer) *readerMet
 			Namespace: "pactwire", Subsystem: "reader", Name: "node_errors_total", Help: "Answers of the node that were refusals or made no sense, by kind.",
 			ConstLabels: labels,
 		}, []string{"kind"}),
+		setAside: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "pactwire", Subsystem: "reader", Name: "nodes_set_aside_total", Help: "Nodes that were set aside for a while, by reason.",
+			ConstLabels: labels,
+		}, []string{"reason"}),
+		hidden: counter("hidden_logs_total", "Logs that the node left out of its answers and that a block's receipts showed."),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.nextBlock, m.listeners, m.rangeSize, m.events, m.removed, m.reorgs, m.undecoded, m.nodeErrors)
+		registerer.MustRegister(m.nextBlock, m.listeners, m.rangeSize, m.events, m.removed, m.reorgs, m.undecoded, m.nodeErrors, m.setAside, m.hidden)
 	}
 	return m
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/big"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func newRigAt(t testing.TB, c *chaintest.Chain, url string, confirmations uint64
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := Dial(ctx, Config{Name: "dev", URLs: []string{url}, Confirmations: confirmations, PollInterval: 20 * time.Millisecond}, log)
+	client, err := Dial(ctx, Config{Name: "dev", URLs: strings.Split(url, ","), Confirmations: confirmations, PollInterval: 20 * time.Millisecond}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,9 @@ func (s *session) lagging(ctx context.Context, head blockHead) {
 		s.behind.since = time.Now()
 	}
 	s.behind.differs = time.Time{}
+	if time.Since(s.behind.since) > missingPatience {
+		s.troubled(ctx, troubleBehind)
+	}
 	if !s.behind.warned && time.Since(s.behind.since) > behindPatience {
 		s.behind.warned = true
 		s.log.WarnContext(ctx, "the node stays behind what it had before", "head", head.number, "recorded", s.next-1)
