@@ -12,6 +12,27 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for ChainNodeState.
+const (
+	ChainNodeStateInUse    ChainNodeState = "in_use"
+	ChainNodeStateSetAside ChainNodeState = "set_aside"
+	ChainNodeStateStandby  ChainNodeState = "standby"
+)
+
+// Valid indicates whether the value is a known member of the ChainNodeState enum.
+func (e ChainNodeState) Valid() bool {
+	switch e {
+	case ChainNodeStateInUse:
+		return true
+	case ChainNodeStateSetAside:
+		return true
+	case ChainNodeStateStandby:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SubscriptionOptionsInputMethod.
 const (
 	SubscriptionOptionsInputMethodPATCH SubscriptionOptionsInputMethod = "PATCH"
@@ -82,6 +103,22 @@ type BlockchainEventFilter struct {
 	Name *string `json:"name,omitempty"`
 }
 
+// ChainNode defines model for ChainNode.
+type ChainNode struct {
+	// Reason Why it is set aside
+	Reason *string        `json:"reason,omitempty"`
+	State  ChainNodeState `json:"state"`
+
+	// Until When it may be used again
+	Until *time.Time `json:"until,omitempty"`
+
+	// URL Scheme and host of the node's address
+	URL string `json:"url"`
+}
+
+// ChainNodeState defines model for ChainNode.State.
+type ChainNodeState string
+
 // ChainStatus defines model for ChainStatus.
 type ChainStatus struct {
 	// Error Why the chain does not answer
@@ -100,6 +137,9 @@ type ChainStatus struct {
 	Key  *string     `json:"key,omitempty"`
 	Keys []KeyStatus `json:"keys,omitempty"`
 	Name string      `json:"name"`
+
+	// Nodes The chain's nodes, as this replica sees them
+	Nodes []ChainNode `json:"nodes,omitempty"`
 
 	// PinContract Address of the pin contract
 	PinContract *string `json:"pinContract,omitempty"`

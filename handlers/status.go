@@ -85,6 +85,7 @@ func (s *Server) chainStatus(ctx context.Context, ns *Namespace, known store.Cha
 	recorded := known.NextBlock - 1
 	key := contract.FormatAddress(ns.Key)
 	out := gen.ChainStatus{Name: ns.Chain.Name, ID: known.ChainID, Recorded: &recorded, Key: &key, Keys: keys}
+	out.Nodes = toChainNodes(ns.Chain.Client.Nodes())
 	if known.PinContract != nil {
 		out.PinContract = present(store.Account(known.PinContract))
 	}
@@ -98,6 +99,21 @@ func (s *Server) chainStatus(ctx context.Context, ns *Namespace, known store.Cha
 	number := int64(head.Number)                                                 //nolint:gosec // no chain reaches 2^63 blocks
 	age := float32(max(0, time.Since(time.Unix(int64(head.Time), 0)).Seconds())) // a development chain's clock may be ahead
 	out.Reachable, out.Head, out.HeadAgeSeconds = true, &number, &age
+	return out
+}
+
+func toChainNodes(nodes []chain.Node) []gen.ChainNode {
+	out := make([]gen.ChainNode, len(nodes))
+	for i, n := range nodes {
+		out[i] = gen.ChainNode{URL: n.URL, State: gen.ChainNodeStateStandby}
+		switch {
+		case n.Reason != "":
+			until := n.Until.UTC()
+			out[i].State, out[i].Reason, out[i].Until = gen.ChainNodeStateSetAside, &n.Reason, &until
+		case n.InUse:
+			out[i].State = gen.ChainNodeStateInUse
+		}
+	}
 	return out
 }
 
