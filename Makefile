@@ -13,7 +13,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run test test-short killloop bench generate contracts verify lint format openapi-lint postgres clean
+.PHONY: help build run test test-short killloop bench generate contracts verify lint format openapi-lint browser-test postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ format: ## format all Go files
 
 openapi-lint: ## check openapi.yaml and the documents of contract APIs with Redocly's recommended rules and as TypeScript
 	scripts/lint-openapi.sh
+
+browser-test: postgres ## open the pages in a real browser (Chromium, installed where it may be); pictures are left in .artefacts
+	scripts/install-chromium.sh
+	PACTWIRE_TEST_BROWSER=chromium $(WITH_POSTGRES) go test -count=1 -timeout $(TIMEOUT) -run 'InABrowser$$' -v ./internal/e2e
 
 postgres: # find PostgreSQL's programs, or install them; not needed where a server is given
 	@[ -n "$$PACTWIRE_DATABASE_URL$$PACTWIRE_TEST_DATABASE_URL" ] || scripts/install-postgres.sh
