@@ -104,6 +104,9 @@ func (a *App) closeListeners() {
 func (a *App) readCredentials() error {
 	for _, c := range a.cfg.Chains {
 		for _, k := range c.Keys {
+			if k.Remote != "" { // it need not be there yet
+				continue
+			}
 			if err := a.openKeys(c.Name, k); err != nil {
 				return err
 			}

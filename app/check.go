@@ -36,7 +36,7 @@ func (k *checker) add(key, format string, args ...any) {
 }
 
 // singleKeys are the settings that describe the one chain where the file lists none.
-var singleKeys = []string{"rpc-url", "keystore", "password-file", "pin-contract", "pin-block", "confirmations"}
+var singleKeys = []string{"rpc-url", "keystore", "password-file", "signer-url", "max-fee-per-gas", "pin-contract", "pin-block", "confirmations"}
 
 // checkSingle refuses settings of the one chain beside a list of chains: which would count?
 func (c *Config) checkSingle() []error {
@@ -180,9 +180,13 @@ func (k *checker) chains() {
 			}
 		}
 		if len(c.Keys) == 0 && k.c.Mode == ModeServe {
-			k.add(at("keys", "keystore"), "is needed: the file with the key that signs this member's transactions")
+			k.add(at("keys", "keystore"), "is needed, or a signer-url: the key that signs this member's transactions")
 		}
 		for j, key := range c.Keys {
+			if key.Remote != "" {
+				k.remote(at(fmt.Sprintf("keys[%d].remote", j), "signer-url"), key)
+				continue
+			}
 			if key.Keystore == "" || key.PasswordFile == "" {
 				k.add(at(fmt.Sprintf("keys[%d]", j), "keystore"), "a keystore and its password-file go together")
 				continue
@@ -190,6 +194,17 @@ func (k *checker) chains() {
 			k.file(at(fmt.Sprintf("keys[%d].keystore", j), "keystore"), key.Keystore)
 			k.file(at(fmt.Sprintf("keys[%d].password-file", j), "password-file"), key.PasswordFile)
 		}
+	}
+}
+
+// remote checks a remote signer's URL. It is not repeated: it may hold a password.
+func (k *checker) remote(where string, key KeyConfig) {
+	if key.Keystore != "" || key.PasswordFile != "" {
+		k.add(where, "a remote signer has no keystore here; make it an entry of its own")
+	}
+	u, err := url.Parse(key.Remote)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
+		k.add(where, "must be http:// or https:// and a host")
 	}
 }
 

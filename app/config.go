@@ -2,6 +2,7 @@ package app
 
 import (
 	"log/slog"
+	"math/big"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -82,6 +83,7 @@ type ChainConfig struct {
 	PinContract   *common.Address // nil: the one that the database knows; in dev a new one is deployed where there is none
 	PinBlock      int64           // the first block that can hold pins
 	Keys          []KeyConfig
+	MaxFeePerGas  *big.Int // the most that the service offers by itself, in wei; nil for no limit
 }
 
 // DefaultConfirmations is how many blocks must follow one until its events count, on a chain that is not known to be a development chain.
@@ -102,10 +104,11 @@ func (c ChainConfig) ConfirmationsOn(chainID int64) int64 {
 	}
 }
 
-// KeyConfig is one or more signing keys: an Ethereum keystore file, or a folder of them, that one password opens.
+// KeyConfig is one or more signing keys: an Ethereum keystore file, or a folder of them, that one password opens; or a remote signer's.
 type KeyConfig struct {
 	Keystore     string
 	PasswordFile string
+	Remote       string // URL of a signer that speaks Web3Signer's or Clef's JSON-RPC; the other two are empty then
 }
 
 // NamespaceConfig is one namespace.
@@ -123,6 +126,8 @@ type singleChain struct {
 	rpcURLs       []string
 	keystore      string
 	passwordFile  string
+	signerURL     string
+	maxFeePerGas  *big.Int
 	pinContract   *common.Address
 	pinBlock      int64
 	confirmations *int64
@@ -133,9 +138,13 @@ func (c *Config) settle() {
 	if len(c.Chains) == 0 {
 		chain := ChainConfig{
 			Name: DefaultName, RPCURLs: c.single.rpcURLs, Confirmations: c.single.confirmations, PinContract: c.single.pinContract, PinBlock: c.single.pinBlock,
+			MaxFeePerGas: c.single.maxFeePerGas,
 		}
 		if c.single.keystore != "" || c.single.passwordFile != "" {
 			chain.Keys = []KeyConfig{{Keystore: c.single.keystore, PasswordFile: c.single.passwordFile}}
+		}
+		if c.single.signerURL != "" {
+			chain.Keys = append(chain.Keys, KeyConfig{Remote: c.single.signerURL})
 		}
 		c.Chains = []ChainConfig{chain}
 	}

@@ -146,11 +146,12 @@ func (f *yamlFile) readChains(key string, n *yaml.Node) {
 		f.section("", item, map[string]func(string, *yaml.Node){
 			"name": f.into(text(&c.Name)), "rpc-urls": f.into(list(&c.RPCURLs)), "confirmations": f.into(optionalCount(&c.Confirmations)),
 			"pin-contract": f.into(address(&c.PinContract)), "pin-block": f.into(count(&c.PinBlock)),
+			"max-fee-per-gas": f.into(wei(&c.MaxFeePerGas)),
 			"keys": func(key string, n *yaml.Node) {
 				f.each(key, n, func(item *yaml.Node) {
 					var k KeyConfig
 					f.section("", item, map[string]func(string, *yaml.Node){
-						"keystore": f.into(text(&k.Keystore)), "password-file": f.into(text(&k.PasswordFile)),
+						"keystore": f.into(text(&k.Keystore)), "password-file": f.into(text(&k.PasswordFile)), "remote": f.into(text(&k.Remote)),
 					})
 					c.Keys = append(c.Keys, k)
 				})

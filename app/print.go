@@ -56,10 +56,15 @@ func (c *Config) printChains(b *strings.Builder) {
 		entry("    ", "confirmations", optionalCount(&chain.Confirmations).get())
 		entry("    ", "pin-contract", address(&chain.PinContract).get())
 		entry("    ", "pin-block", count(&chain.PinBlock).get())
+		entry("    ", "max-fee-per-gas", wei(&chain.MaxFeePerGas).get())
 		if len(chain.Keys) > 0 {
 			b.WriteString("    keys:\n")
 		}
 		for _, k := range chain.Keys {
+			if k.Remote != "" {
+				fmt.Fprintf(b, "      - remote: %q\n", hideRPC(k.Remote))
+				continue
+			}
 			fmt.Fprintf(b, "      - keystore: %q\n", k.Keystore)
 			entry("        ", "password-file", k.PasswordFile)
 		}

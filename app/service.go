@@ -164,7 +164,10 @@ func (s *service) startChain(starting, work context.Context, group *errgroup.Gro
 		}
 	}
 	group.Go(func() error { return client.Run(work) })
-	submitting := chain.SubmitterConfig{Chain: c.Name, Registerer: s.registry}
+	if keys, err = s.remoteSigners(starting, work, c, keys); err != nil {
+		return nil, err
+	}
+	submitting := chain.SubmitterConfig{Chain: c.Name, Registerer: s.registry, MaxFeePerGas: c.MaxFeePerGas}
 	if len(c.RPCURLs) == 0 {
 		submitting.MaxInFlight = 1024 // the embedded chain's pool takes that many of one account; the default is for foreign nodes
 	}
@@ -178,7 +181,7 @@ func (s *service) startChain(starting, work context.Context, group *errgroup.Gro
 		}
 		return ""
 	})
-	return &handlers.Chain{Name: c.Name, Client: client, Keys: keys.Addresses()}, nil
+	return &handlers.Chain{Name: c.Name, Client: client, Keys: keys.Addresses(), MaxFeePerGas: c.MaxFeePerGas}, nil
 }
 
 // dial tries until the chain answers. How many confirmations it needs depends on which chain answers.

@@ -28,6 +28,8 @@ func settings() []setting {
 		{"keystore", ModeServe, "", "Ethereum keystore `file` with the signing key, or a folder of them", func(c *Config) value { return text(&c.single.keystore) }, nil},
 		{"password-file", ModeServe, "", "`file` with the keystore's password in its first line", func(c *Config) value { return text(&c.single.passwordFile) }, nil},
 		{"lease-time", both, "10s", "how soon other replicas take over the work of one that died: `duration`", func(c *Config) value { return duration(&c.LeaseTime) }, nil},
+		{"signer-url", both, "", "`URL` of a remote signer that speaks Web3Signer's or Clef's JSON-RPC", func(c *Config) value { return text(&c.single.signerURL) }, hideRPC},
+		{"max-fee-per-gas", both, "", "the most that the service offers by itself for a unit of gas: `amount` in wei or with gwei (default no limit)", func(c *Config) value { return wei(&c.single.maxFeePerGas) }, nil},
 		{"pin-contract", both, "", "`address` of the pin contract", func(c *Config) value { return address(&c.single.pinContract) }, nil},
 		{"pin-block", both, "0", "`block` in which the pin contract was deployed", func(c *Config) value { return count(&c.single.pinBlock) }, nil},
 		{"confirmations", both, "", "`blocks` that must follow one until its events count (default 0 on development chains, 12 elsewhere)", func(c *Config) value { return optionalCount(&c.single.confirmations) }, nil},

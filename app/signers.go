@@ -49,3 +49,31 @@ func (a *App) openKeys(chainName string, k KeyConfig) error {
 	a.signers[chainName] = append(a.signers[chainName], opened)
 	return nil
 }
+
+// remoteSigners adds a chain's remote signers to its signers, and tries until they answer.
+func (s *service) remoteSigners(starting, work context.Context, c ChainConfig, keys signers) (signers, error) {
+	for _, k := range c.Keys {
+		if k.Remote == "" {
+			continue
+		}
+		part := "signer of chain " + c.Name
+		for {
+			signer, err := chain.DialRemoteSigner(starting, k.Remote)
+			if err == nil {
+				context.AfterFunc(work, signer.Close)
+				keys = append(keys[:len(keys):len(keys)], signer)
+				s.readiness.have(part)
+				break
+			}
+			if starting.Err() != nil {
+				return nil, err //nolint:wrapcheck // it says what it did
+			}
+			s.readiness.need(part, "it does not answer")
+			s.log.WarnContext(starting, "a signer cannot be reached; trying again", "chain", c.Name, "error", err)
+			if err := pause(starting); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return keys, nil
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -227,5 +228,30 @@ func prefixes(p *[]netip.Prefix) value {
 			texts = append(texts, prefix.String())
 		}
 		return as.get()
+	}}
+}
+
+// wei takes an amount of the chain's smallest unit; with gwei behind it, of a thousand million of them.
+func wei(p **big.Int) value {
+	return value{func(s string) error {
+		*p = nil
+		if s == "" {
+			return nil
+		}
+		number, gwei := strings.CutSuffix(strings.ToLower(strings.TrimSpace(s)), "gwei")
+		amount, ok := new(big.Rat).SetString(strings.TrimSpace(number))
+		if ok && gwei {
+			amount.Mul(amount, big.NewRat(1e9, 1))
+		}
+		if !ok || strings.ContainsAny(number, "/eExX_") || !amount.IsInt() || amount.Sign() <= 0 || amount.Num().BitLen() > 128 {
+			return fmt.Errorf("%q is no amount above 0, such as 100gwei or 30000000000", s)
+		}
+		*p = new(big.Int).Set(amount.Num())
+		return nil
+	}, func() string {
+		if *p == nil {
+			return ""
+		}
+		return (*p).String()
 	}}
 }

@@ -29,6 +29,7 @@ import (
 // submitBench is a database, a chain and a client, without a submitter.
 type submitBench struct {
 	db     *store.DB
+	url    string // of the database
 	chain  *chaintest.Chain
 	client *Client
 	signer Signer
@@ -45,9 +46,9 @@ func testLog(t testing.TB) *slog.Logger {
 func newSubmitBench(t testing.TB, confirmations uint64, options ...chaintest.Option) *submitBench {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	b := &submitBench{chain: chaintest.New(t, options...)}
+	b := &submitBench{chain: chaintest.New(t, options...), url: pgtest.New(t)}
 	var err error
-	if b.db, err = store.Open(ctx, store.Config{URL: pgtest.New(t), LeaseTTL: 2 * time.Second}, testLog(t)); err != nil {
+	if b.db, err = store.Open(ctx, store.Config{URL: b.url, LeaseTTL: 2 * time.Second}, testLog(t)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Name: "dev", URLs: []string{b.chain.WSURL()}, Confirmations: confirmations}
