@@ -13,13 +13,16 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run test test-short killloop bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
+.PHONY: help build run network test test-short killloop bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/pactwire
 	go build -ldflags '$(LDFLAGS)' -o bin/pactwire ./cmd/pactwire
+
+network: build postgres ## start a network of N=3 members on this machine: one chain, a database for each
+	exec bin/pactwire dev --members $(or $(N),3) $(ARGS)
 
 run: build postgres ## build and start everything on this machine: chain, database, service (ARGS="--listen ..." for flags)
 	exec bin/pactwire dev $(ARGS)
