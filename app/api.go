@@ -9,6 +9,7 @@ import (
 	"github.com/pactwire/pactwire/console"
 	"github.com/pactwire/pactwire/delivery"
 	"github.com/pactwire/pactwire/handlers"
+	"github.com/pactwire/pactwire/sse"
 	"github.com/pactwire/pactwire/webhook"
 	"github.com/pactwire/pactwire/ws"
 )
@@ -31,10 +32,19 @@ func (s *service) newAPI(namespaces []handlers.Namespace, deliveries *delivery.M
 	}
 	writeError := func(w http.ResponseWriter, r *http.Request, err error) { handlers.WriteError(s.log, w, r, err) }
 	s.mu.Lock()
-	s.sockets = ws.New(ws.Config{WriteError: writeError, Registerer: s.registry}, deliveries, s.log)
+	s.sockets = ws.New(ws.Config{WriteError: writeError, Authorize: mayReceive(server), Registerer: s.registry}, deliveries, s.log)
+	s.streams = sse.New(sse.Config{WriteError: writeError, Authorize: mayReceive(server), Registerer: s.registry}, deliveries, s.log)
 	s.mu.Unlock()
-	e.GET("/ws", s.serveSocket(server, func(c echo.Context) string { return c.QueryParam("namespace") }))
-	e.GET("/api/v1/namespaces/:ns/ws", s.serveSocket(server, func(c echo.Context) string { return c.Param("ns") }))
+	socket := func(c echo.Context) error {
+		s.sockets.ServeNamespace(c.Response(), c.Request(), c.Param("ns"))
+		return nil
+	}
+	e.GET("/ws", socket)
+	e.GET("/api/v1/namespaces/:ns/ws", socket)
+	e.GET("/api/v1/namespaces/:ns/subscriptions/:nameOrId/stream", func(c echo.Context) error {
+		s.streams.Serve(c.Response(), c.Request(), c.Param("ns"), c.Param("nameOrId"))
+		return nil
+	})
 	e.GET(console.AssetsPath+"*", echo.WrapHandler(console.Assets()))
 	e.GET("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, s.basePath()+"/api") })
 	return e, nil
@@ -48,21 +58,8 @@ func (s *service) basePath() string {
 	return s.cfg.PublicURL.EscapedPath()
 }
 
-// serveSocket serves a WebSocket. Where people authenticate, a connection is bound to the namespace that it was allowed for; only those who see all
-// namespaces may leave it open and choose later.
-func (s *service) serveSocket(server *handlers.Server, namespace func(echo.Context) string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		fixed := c.Param("ns")
-		if len(s.auth) > 0 {
-			if fixed = namespace(c); fixed == "" {
-				if err := server.Authorize(c.Request(), auth.RoleRead, auth.AllNamespaces); err != nil {
-					return err //nolint:wrapcheck // an answer
-				}
-			} else if err := server.Authorize(c.Request(), auth.RoleRead, fixed); err != nil {
-				return err //nolint:wrapcheck // an answer
-			}
-		}
-		s.sockets.ServeNamespace(c.Response(), c.Request(), fixed)
-		return nil
-	}
+// mayReceive tells whether the sender of a request may receive events of a namespace. Without one, it must only be known who it is: whatever is started
+// later is asked for again.
+func mayReceive(server *handlers.Server) func(r *http.Request, namespace string) error {
+	return func(r *http.Request, namespace string) error { return server.Authorize(r, auth.RoleRead, namespace) } //nolint:wrapcheck // an answer
 }

@@ -332,8 +332,11 @@ func TestAuthenticationHoldsForRESTAndWebSocket(t *testing.T) {
 		{http.MethodPost, "/api/v1/namespaces/default/messages/broadcast", "ann", http.StatusAccepted},
 		{http.MethodGet, "/ws?namespace=default&ephemeral", "", http.StatusUnauthorized},
 		{http.MethodGet, "/ws?namespace=default&ephemeral", "eve", http.StatusForbidden},
-		{http.MethodGet, "/ws", "bob", http.StatusForbidden},
-		{http.MethodGet, "/ws", "ann", http.StatusBadRequest}, // allowed, but no upgrade
+		{http.MethodGet, "/ws", "", http.StatusUnauthorized},
+		{http.MethodGet, "/ws", "bob", http.StatusBadRequest}, // allowed, but no upgrade; what is started is asked for again
+		{http.MethodGet, "/api/v1/namespaces/default/subscriptions/none/stream", "", http.StatusUnauthorized},
+		{http.MethodGet, "/api/v1/namespaces/default/subscriptions/none/stream", "eve", http.StatusForbidden},
+		{http.MethodGet, "/api/v1/namespaces/default/subscriptions/none/stream", "bob", http.StatusNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/ws", "eve", http.StatusForbidden},
 		{http.MethodGet, "/api/v1/namespaces/default/ws", "bob", http.StatusBadRequest},
 		{http.MethodGet, "/livez", "", http.StatusOK},
@@ -342,6 +345,37 @@ func TestAuthenticationHoldsForRESTAndWebSocket(t *testing.T) {
 		if status, body := s.do(t, c.method, c.path, `{"data":[{"value":1}]}`, c.user); status != c.want {
 			t.Errorf("%s %s as %q: %d, want %d: %s", c.method, c.path, c.user, status, c.want, body)
 		}
+	}
+}
+
+// Each start frame is held against who opened the connection.
+func TestStartFramesAreAuthorised(t *testing.T) {
+	t.Parallel()
+	hash, err := bcrypt.GenerateFromPassword([]byte("eve"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := network(t, map[string]string{"auth-users-file": write(t, "eve:"+string(hash)+":read:other\n")})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth("eve", "eve")
+	socket, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/ws", request.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	defer socket.Close()
+	if err := socket.WriteMessage(websocket.TextMessage, []byte(`{"type":"start","namespace":"default","ephemeral":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	_, frame, err := socket.ReadMessage()
+	if err != nil || !strings.Contains(string(frame), `"protocol_error"`) || !strings.Contains(string(frame), "role read") {
+		t.Errorf("eve got %s, %v", frame, err)
+	}
+	if _, frame, err := socket.ReadMessage(); err == nil {
+		t.Errorf("the connection stays open: %s", frame)
 	}
 }
 

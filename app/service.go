@@ -17,6 +17,7 @@ import (
 	"github.com/pactwire/pactwire/handlers"
 	"github.com/pactwire/pactwire/multiparty"
 	"github.com/pactwire/pactwire/sharedstorage/configured"
+	"github.com/pactwire/pactwire/sse"
 	"github.com/pactwire/pactwire/store"
 	"github.com/pactwire/pactwire/webhook"
 	"github.com/pactwire/pactwire/ws"
@@ -34,6 +35,7 @@ type service struct {
 
 	mu      sync.Mutex
 	sockets *ws.Server
+	streams *sse.Server
 }
 
 // retryPause is how long to wait for a part that is not there yet.
@@ -100,8 +102,6 @@ func (s *service) start(starting, work context.Context, group *errgroup.Group) e
 	targets := webhook.Targets{AllowPrivate: s.cfg.MayBePrivate()}
 	deliveries := delivery.New(delivery.Config{Registerer: s.registry, CheckURL: targets.CheckURL}, s.db, s.log)
 	group.Go(func() error { return deliveries.Run(work) })
-	retention := delivery.NewRetention(delivery.RetentionConfig{Keep: s.retention(), Registerer: s.registry}, s.db, s.log)
-	group.Go(func() error { return retention.Run(work) })
 	webhooks := webhook.New(webhook.Config{Targets: targets, Namespaces: s.namespaceNames(), Registerer: s.registry}, deliveries, s.log)
 	group.Go(func() error { return webhooks.Run(work) })
 	api, err := s.newAPI(networks, deliveries, webhooks)
@@ -348,11 +348,12 @@ func pause(ctx context.Context) error {
 
 func (s *service) closeSockets(ctx context.Context) {
 	s.mu.Lock()
-	sockets := s.sockets
+	sockets, streams := s.sockets, s.streams
 	s.mu.Unlock()
 	if sockets == nil {
 		return
 	}
+	streams.Stop()
 	if err := sockets.Stop(ctx); err != nil {
 		s.log.WarnContext(ctx, "close the WebSocket connections", "error", err)
 	}

@@ -206,7 +206,13 @@ func (f *feed) burst(ctx context.Context, t turn, from *batch) {
 	if inFlight != nil {
 		b.frames = append(b.frames[:0], appendBatch(nil, inFlight.id, f.refJSON, b.bytes, b.ends))
 	}
-	if err := t.session.consumer.Deliver(ctx, b.frames); err != nil {
+	var err error
+	if deliver := t.session.consumer.DeliverEvents; deliver != nil {
+		err = deliver(ctx, b.outgoing())
+	} else {
+		err = t.session.consumer.Deliver(ctx, b.frames)
+	}
+	if err != nil {
 		f.remove(t.session)
 		return
 	}

@@ -219,7 +219,10 @@ func (f *feed) lead(ctx context.Context, lease store.Lease) error {
 	f.mu.Lock()
 	f.window.resume(sub.Position, sub.Beyond)
 	f.written, f.active, f.leading = sub.Position, nil, true
-	f.epoch, f.former, f.redriven, f.letters, f.batch = lease.Epoch, former, true, nil, nil
+	f.epoch, f.former, f.redriven, f.batch = lease.Epoch, former, true, nil
+	// Dead letters that could not be written under the last lease are acknowledged here, and nowhere else: they go on waiting, unless another process has
+	// settled their events meanwhile.
+	f.letters = slices.DeleteFunc(f.letters, func(l store.DeadLetter) bool { return l.Sequence <= sub.Position })
 	f.generation++
 	signal(f.dirty) // what could not be written under the last lease
 	f.mu.Unlock()

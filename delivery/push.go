@@ -25,7 +25,7 @@ type Push struct {
 type Outgoing struct {
 	ID       uuid.UUID
 	Sequence int64
-	Body     []byte // the event as applications see it; it belongs to the caller again when Push returns
+	Body     []byte // the event as applications see it; it belongs to the caller again when Push or DeliverEvents returns
 }
 
 // Attempt is what the tries of a delivery have come to.
@@ -127,12 +127,17 @@ func (f *feed) cleared(ctx context.Context, epoch int64) {
 	}
 }
 
-// pushBurst delivers events of the history through a consumer's Push, and acknowledges them: as delivered, or as dead letters.
-func (f *feed) pushBurst(ctx context.Context, t turn, b *burst) {
+func (b *burst) outgoing() []Outgoing {
 	events := make([]Outgoing, len(b.events))
 	for i := range b.events {
 		events[i] = Outgoing{ID: b.events[i].ID, Sequence: b.events[i].Sequence, Body: b.frames[i]}
 	}
+	return events
+}
+
+// pushBurst delivers events of the history through a consumer's Push, and acknowledges them: as delivered, or as dead letters.
+func (f *feed) pushBurst(ctx context.Context, t turn, b *burst) {
+	events := b.outgoing()
 	err := f.push(ctx, t, events, false)
 	var undeliverable *Undeliverable
 	switch {

@@ -11,6 +11,8 @@ type Consumer struct {
 	// Deliver writes frames to the application, in order, and returns when they are written. Blocking in it is back-pressure. The frames belong to the caller
 	// again when it returns. An error ends the session.
 	Deliver func(ctx context.Context, frames [][]byte) error
+	// DeliverEvents stands in for Deliver where the consumer makes its own frames.
+	DeliverEvents func(ctx context.Context, events []Outgoing) error
 	// Push stands in for Deliver where the events are acknowledged by the delivery itself. It returns when they are delivered, with an *Undeliverable when
 	// they will not be, or with what ended ctx.
 	Push func(ctx context.Context, p Push) error

@@ -35,6 +35,7 @@ func (s *Server) Register(e *echo.Echo) error {
 	}
 	e.GET("/api/openapi.yaml", static("application/yaml", yaml))
 	e.GET("/api/openapi.json", static(echo.MIMEApplicationJSON, asJSON))
+	e.GET("/api/asyncapi.yaml", static("application/yaml", openapi.AsyncYAML))
 	page := func(c echo.Context) error {
 		c.Response().Header().Set("Content-Security-Policy", s.cfg.PagePolicy)
 		return c.HTMLBlob(http.StatusOK, s.cfg.Page("Pactwire", "/api/openapi.json"))

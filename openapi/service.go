@@ -16,6 +16,11 @@ import (
 //go:embed openapi.yaml
 var YAML []byte
 
+// AsyncYAML describes the frames of WebSockets and streams, as it was written (AsyncAPI 3.0).
+//
+//go:embed asyncapi.yaml
+var AsyncYAML []byte
+
 // service reads the service's document once, without the hints to the code generator.
 var service = sync.OnceValues(func() (object, error) {
 	var doc object

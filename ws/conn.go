@@ -32,6 +32,7 @@ type conn struct {
 	server    *Server
 	fixed     string // the namespace that the address fixes, if it does
 	namespace string // for starts that name none
+	authorize func(namespace string) error
 	socket    *websocket.Conn
 	burst     *burstConn
 
@@ -268,6 +269,9 @@ func (c *conn) start(ctx context.Context, f ClientFrame) error {
 	}
 	if namespace == "" {
 		namespace = c.namespace
+	}
+	if err := c.authorize(namespace); err != nil {
+		return err
 	}
 	r := delivery.StartRequest{Namespace: namespace, Name: f.Name, Ephemeral: f.Ephemeral, AutoAck: f.AutoAck}
 	if r.Filter, err = delivery.ParseFilter(f.Filter); err != nil {

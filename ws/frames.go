@@ -34,7 +34,7 @@ type ClientFrame struct {
 	Options   json.RawMessage `json:"options,omitempty"`   // of an ephemeral one, as in a subscription; a durable one takes readAhead
 
 	// Of ack and nack.
-	ID           string           `json:"id,omitempty"`           // of the event; an ack without it is for the oldest event in flight
+	ID           string           `json:"id,omitempty"`           // of the event, or of the batch; an ack without it is for the oldest in flight
 	Subscription *SubscriptionRef `json:"subscription,omitempty"` // which of the connection's subscriptions is meant
 }
 
@@ -57,7 +57,8 @@ func (r *SubscriptionRef) names(ref delivery.Ref) bool {
 	return (r.Namespace == "" || r.Namespace == ref.Namespace) && (r.Name == "" || r.Name == ref.Name)
 }
 
-// ProtocolError is the frame that tells a client what it did wrong. Events are the other frames that the server sends; see delivery.AppendEvent.
+// ProtocolError is the frame that tells a client what it did wrong. Events, and batches of them, are the other frames that the server sends; see
+// delivery.AppendEvent and delivery.TypeBatch. All frames are described in openapi/asyncapi.yaml.
 //
 //	{"type":"protocol_error","error":"…"}
 type ProtocolError struct {

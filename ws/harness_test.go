@@ -19,6 +19,7 @@ import (
 
 	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/delivery"
+	"github.com/pactwire/pactwire/internal/frametest"
 	"github.com/pactwire/pactwire/internal/pgtest"
 	"github.com/pactwire/pactwire/store"
 	"github.com/pactwire/pactwire/ws"
@@ -197,6 +198,9 @@ func (n *node) connect(t failer, query string) *client {
 				c.frames <- frame{closed: err}
 				close(c.frames)
 				return
+			}
+			if err := frametest.Received(data); err != nil {
+				n.t.Errorf("a frame that the document does not describe so: %v\n%s", err, data)
 			}
 			f := frame{raw: string(data)}
 			if err := json.Unmarshal(data, &f); err != nil {

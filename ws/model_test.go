@@ -14,6 +14,9 @@ import (
 	"github.com/pactwire/pactwire/store"
 )
 
+// mine is the type of the events that pass the filter.
+const mine = store.EventMessageConfirmed
+
 // world is a durable subscription, the applications that use it through two replicas, and what ought to be true about it.
 type world struct {
 	t       *rapid.T
@@ -104,11 +107,11 @@ func (w *world) quit(i int) {
 func (w *world) append(t *rapid.T) {
 	events := make([]store.Event, rapid.IntRange(1, 6).Draw(t, "count"))
 	for i := range events {
-		events[i] = store.Event{Namespace: "default", Type: rapid.SampledFrom([]string{"mine", "mine", "foreign"}).Draw(t, "type"), Reference: store.NewID()}
+		events[i] = store.Event{Namespace: "default", Type: rapid.SampledFrom([]string{mine, mine, store.EventMessageRejected}).Draw(t, "type"), Reference: store.NewID()}
 	}
 	w.nodes[rapid.IntRange(0, 1).Draw(t, "node")].appendEvents(events)
 	for _, e := range events {
-		if e.Type == "mine" {
+		if e.Type == mine {
 			w.matches = append(w.matches, e.Sequence)
 		}
 	}
@@ -194,7 +197,7 @@ func TestDeliveryModel(t *testing.T) {
 			t: r, outer: t, url: url, nodes: nodes, name: fmt.Sprintf("sub-%d", count), window: rapid.IntRange(1, 5).Draw(r, "window"), acked: map[int64]bool{},
 		}
 		_, err := nodes[0].manager.Create(t.Context(), delivery.SubscriptionRequest{
-			Namespace: "default", Name: w.name, Filter: json.RawMessage(`{"events":"^mine$"}`), Options: json.RawMessage(fmt.Sprintf(`{"readAhead":%d}`, w.window)),
+			Namespace: "default", Name: w.name, Filter: json.RawMessage(`{"events":"^` + mine + `$"}`), Options: json.RawMessage(fmt.Sprintf(`{"readAhead":%d}`, w.window)),
 		})
 		if err != nil {
 			r.Fatal(err)

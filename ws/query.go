@@ -48,7 +48,7 @@ func parseQuery(query url.Values, fixedNamespace string) (r delivery.StartReques
 			return r, false, err
 		}
 	}
-	r.Options.WithData = flag(query, "withdata")
+	r.Options.WithData, r.Options.Batch = flag(query, "withdata"), flag(query, "batch")
 	return r, r.Ephemeral || r.Name != "", nil
 }
 

@@ -19,6 +19,9 @@ import (
 type Config struct {
 	// WriteError answers a request that is not upgraded, with the service's one error body.
 	WriteError func(w http.ResponseWriter, r *http.Request, err error)
+	// Authorize tells whether whoever sent the request may receive events of the namespace; of none in particular when it is empty. It is asked for each
+	// subscription that is started. nil: everybody may.
+	Authorize  func(r *http.Request, namespace string) error
 	Origins    []string              // of pages that may connect beside the service's own and those on loopback; "*" is any
 	Registerer prometheus.Registerer // nil: no metrics are registered
 }
@@ -72,6 +75,10 @@ func (s *Server) Handler() http.Handler {
 // ServeNamespace serves a connection whose address fixes the namespace, unless it is empty.
 func (s *Server) ServeNamespace(w http.ResponseWriter, r *http.Request, namespace string) {
 	request, starts, err := parseQuery(r.URL.Query(), namespace)
+	authorize := s.authorizing(r)
+	if err == nil {
+		err = authorize(request.Namespace)
+	}
 	if err == nil && request.Namespace != "" {
 		err = s.manager.CheckNamespace(r.Context(), request.Namespace)
 	}
@@ -94,9 +101,16 @@ func (s *Server) ServeNamespace(w http.ResponseWriter, r *http.Request, namespac
 	if err != nil {
 		return // answered by the upgrader
 	}
-	c.socket, c.burst = socket, h.conn
+	c.socket, c.burst, c.authorize = socket, h.conn, authorize
 	// The request's context ends with the connection's handler; a hijacked connection's is ours to end.
 	c.serve(context.WithoutCancel(r.Context()), prepared)
+}
+
+func (s *Server) authorizing(r *http.Request) func(namespace string) error {
+	if s.cfg.Authorize == nil {
+		return func(string) error { return nil }
+	}
+	return func(namespace string) error { return s.cfg.Authorize(r, namespace) }
 }
 
 // reserve makes a connection known, so that Stop waits for it.

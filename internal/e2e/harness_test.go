@@ -12,6 +12,7 @@ import (
 
 	"github.com/pactwire/pactwire/gen"
 	"github.com/pactwire/pactwire/internal/chaintest"
+	"github.com/pactwire/pactwire/internal/frametest"
 )
 
 // ns is the namespace that there is when nothing is configured.
@@ -131,6 +132,9 @@ func (s *service) connect(t testing.TB, query string) socket {
 
 func (c socket) send(t testing.TB, frame string) {
 	t.Helper()
+	if err := frametest.Sent([]byte(frame)); err != nil {
+		t.Errorf("a frame that asyncapi.yaml does not describe so: %v\n%s", err, frame)
+	}
 	must(t, c.WriteMessage(websocket.TextMessage, []byte(frame)))
 }
 
@@ -141,6 +145,9 @@ func (c socket) frame(t testing.TB) []byte {
 	_, frame, err := c.ReadMessage()
 	if err != nil {
 		t.Fatalf("read a frame: %v", err)
+	}
+	if err := frametest.Received(frame); err != nil {
+		t.Errorf("a frame that asyncapi.yaml does not describe so: %v\n%s", err, frame)
 	}
 	return frame
 }

@@ -1,1 +1,0 @@
-ALTER TABLE namespaces DROP COLUMN pruned;
