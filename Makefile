@@ -13,13 +13,16 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run test test-short killloop bench generate contracts verify lint format openapi-lint browser-test postgres clean
+.PHONY: help build run network test test-short killloop bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/pactwire
 	go build -ldflags '$(LDFLAGS)' -o bin/pactwire ./cmd/pactwire
+
+network: build postgres ## start a network of N=3 members on this machine: one chain, a database for each
+	exec bin/pactwire dev --members $(or $(N),3) $(ARGS)
 
 run: build postgres ## build and start everything on this machine: chain, database, service (ARGS="--listen ..." for flags)
 	exec bin/pactwire dev $(ARGS)
@@ -62,8 +65,12 @@ browser-test: postgres ## open the pages in a real browser (Chromium, installed 
 	scripts/install-chromium.sh
 	PACTWIRE_TEST_BROWSER=chromium $(WITH_POSTGRES) go test -count=1 -timeout $(TIMEOUT) -run 'InABrowser$$' -v ./internal/e2e
 
+corpus: postgres ## make APIs and clients of the contracts in well-known npm packages
+	cd tools/corpus && npm ci --silent --ignore-scripts
+	PACTWIRE_CORPUS=$(CURDIR)/tools/corpus/node_modules $(WITH_POSTGRES) go test -count=1 -timeout $(TIMEOUT) -run 'TestRealContracts' -v ./internal/e2e
+
 postgres: # find PostgreSQL's programs, or install them; not needed where a server is given
 	@[ -n "$$PACTWIRE_DATABASE_URL$$PACTWIRE_TEST_DATABASE_URL" ] || scripts/install-postgres.sh
 
 clean: ## remove what was built; the data folder stays
-	rm -rf bin tools/node_modules
+	rm -rf bin tools/node_modules tools/corpus/node_modules

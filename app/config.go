@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"log/slog"
 	"math/big"
 	"net/netip"
@@ -44,6 +45,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	TLS            TLSConfig
 	Auth           AuthConfig
+	Retention      RetentionConfig // of namespaces that do not say otherwise
 	Webhooks       WebhooksConfig
 	Chains         []ChainConfig
 	Namespaces     []NamespaceConfig
@@ -111,6 +113,18 @@ type KeyConfig struct {
 	Remote       string // URL of a signer that speaks Web3Signer's or Clef's JSON-RPC; the other two are empty then
 }
 
+// RetentionConfig says what is kept of a namespace's history. With neither bound everything is.
+type RetentionConfig struct {
+	Age   *time.Duration // events that are older go
+	Count *int64         // events before so many newest ones go
+	Force *bool          // also those that a durable subscription has not passed yet
+}
+
+// or fills in from another one what is not said.
+func (r RetentionConfig) or(other RetentionConfig) RetentionConfig {
+	return RetentionConfig{Age: cmp.Or(r.Age, other.Age), Count: cmp.Or(r.Count, other.Count), Force: cmp.Or(r.Force, other.Force)}
+}
+
 // NamespaceConfig is one namespace.
 type NamespaceConfig struct {
 	Name       string
@@ -118,7 +132,8 @@ type NamespaceConfig struct {
 	DefaultKey *common.Address // signs where a request names no key; nil: the chain's first
 	// SharedStorage is where payloads of broadcasts go (the first), and where they may also be: see sharedstorage/configured.
 	SharedStorage []string
-	Network       string // the network of members: those that pin under the same name on the same contract see each other's messages
+	Network       string          // the network of members: those that pin under the same name on the same contract see each other's messages
+	Retention     RetentionConfig // what is not said here is as Config.Retention has it
 }
 
 // singleChain collects the settings that describe the one chain where the file lists none.
@@ -159,6 +174,7 @@ func (c *Config) settle() {
 		if len(n.SharedStorage) == 0 {
 			n.SharedStorage = c.SharedStorage
 		}
+		n.Retention = n.Retention.or(c.Retention)
 		if n.Network == "" {
 			n.Network = n.Name
 		}

@@ -167,7 +167,9 @@ func (f *yamlFile) readNamespaces(key string, n *yaml.Node) {
 		f.section("", item, map[string]func(string, *yaml.Node){
 			"name": f.into(text(&c.Name)), "chain": f.into(text(&c.Chain)),
 			"default-key": f.into(address(&c.DefaultKey)), "network": f.into(text(&c.Network)),
-			"shared-storage": f.into(list(&c.SharedStorage)),
+			"retention.age": f.into(optionalDuration(&c.Retention.Age)), "retention.count": f.into(optionalCount(&c.Retention.Count)),
+			"retention.force": f.into(optionalBoolean(&c.Retention.Force)),
+			"shared-storage":  f.into(list(&c.SharedStorage)),
 		})
 		f.namespaces = append(f.namespaces, c)
 	})

@@ -79,6 +79,17 @@ func (c *Config) printNamespaces(b *strings.Builder) {
 		if n.DefaultKey != nil {
 			fmt.Fprintf(b, "    default-key: %q\n", n.DefaultKey.Hex())
 		}
+		if n.Retention != (RetentionConfig{}) {
+			b.WriteString("    retention:\n")
+		}
+		for _, bound := range []struct{ key, value string }{
+			{"age", optionalDuration(&n.Retention.Age).get()}, {"count", optionalCount(&n.Retention.Count).get()},
+			{"force", optionalBoolean(&n.Retention.Force).get()},
+		} {
+			if bound.value != "" {
+				fmt.Fprintf(b, "      %s: %q\n", bound.key, bound.value)
+			}
+		}
 	}
 }
 

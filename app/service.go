@@ -102,6 +102,8 @@ func (s *service) start(starting, work context.Context, group *errgroup.Group) e
 	targets := webhook.Targets{AllowPrivate: s.cfg.MayBePrivate()}
 	deliveries := delivery.New(delivery.Config{Registerer: s.registry, CheckURL: targets.CheckURL}, s.db, s.log)
 	group.Go(func() error { return deliveries.Run(work) })
+	retention := delivery.NewRetention(delivery.RetentionConfig{Keep: s.retention(), Registerer: s.registry}, s.db, s.log)
+	group.Go(func() error { return retention.Run(work) })
 	webhooks := webhook.New(webhook.Config{Targets: targets, Namespaces: s.namespaceNames(), Registerer: s.registry}, deliveries, s.log)
 	group.Go(func() error { return webhooks.Run(work) })
 	api, err := s.newAPI(networks, deliveries, webhooks)

@@ -116,6 +116,29 @@ func optionalCount(p **int64) value {
 	}}
 }
 
+// optional makes a value of one that may be left out.
+func optional[T any](p **T, inner func(*T) value) value {
+	return value{func(s string) error {
+		*p = nil
+		if s == "" {
+			return nil
+		}
+		var v T
+		if err := inner(&v).set(s); err != nil {
+			return err
+		}
+		*p = &v
+		return nil
+	}, func() string {
+		if *p == nil {
+			return ""
+		}
+		return inner(*p).get()
+	}}
+}
+
+func optionalDuration(p **time.Duration) value { return optional(p, duration) }
+
 // duration takes a number as seconds, as the Request-Timeout header does.
 func duration(p *time.Duration) value {
 	return value{func(s string) error {

@@ -36,7 +36,7 @@ const filteredSpan = 10_000
 // octet_length of a text does not fetch it from where big values are kept, so that rows beyond the bound on bytes cost nothing. The row of the
 // namespace gives the head at the same instant as the events: entries up to it are all visible, because appends hold that row until they commit.
 const sqlEventsAfter = `
-	SELECT n.sequence, coalesce(p.found, 0), p.sequence, p.id, p.type, p.reference, p.transaction, p.topic, p.created, p.listener, p.name,
+	SELECT n.sequence, n.pruned, coalesce(p.found, 0), p.sequence, p.id, p.type, p.reference, p.transaction, p.topic, p.created, p.listener, p.name,
 		p.author, p.tag, p."group", p.topics, p.tx_type, p.body_key, p.body
 	FROM namespaces n LEFT JOIN (
 		SELECT w.*, count(*) OVER () AS found,
@@ -67,12 +67,12 @@ func (db *DB) EventsAfter(ctx context.Context, q EventQuery) (EventPage, error) 
 		return page, wrap(err, "read the history of namespace "+q.Namespace)
 	}
 	defer rows.Close()
-	known, found := false, 0
+	known, found, pruned := false, 0, int64(0)
 	for rows.Next() {
 		known = true
 		e := Event{Namespace: q.Namespace}
 		var row optionalEvent
-		err := rows.Scan(&page.Head, &found, &row.sequence, &row.id, &row.kind, &row.reference, &e.Transaction, &row.topic, &row.created, &e.Listener,
+		err := rows.Scan(&page.Head, &pruned, &found, &row.sequence, &row.id, &row.kind, &row.reference, &e.Transaction, &row.topic, &row.created, &e.Listener,
 			&e.Name, &e.Author, &e.Tag, &e.Group, &e.Topics, &e.TxType, &row.bodyKey, &row.body)
 		if err != nil {
 			return page, wrap(err, "scan an event of namespace "+q.Namespace)
@@ -96,7 +96,7 @@ func (db *DB) EventsAfter(ctx context.Context, q EventQuery) (EventPage, error) 
 	if n := len(page.Events); n > 0 && (n < found || n >= q.Limit) {
 		page.Through = page.Events[n-1].Sequence // there may be more behind it
 	} else {
-		page.Through = max(page.Through, min(page.Head, q.After+span))
+		page.Through = max(page.Through, min(page.Head, q.After+span), pruned)
 	}
 	return page, nil
 }

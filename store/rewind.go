@@ -88,6 +88,9 @@ func removeRecords(ctx context.Context, tx *sqlx.Tx, chain string, ancestor int6
 
 func removedEvent(b *BlockchainEvent) Event {
 	id := uuid.UUID(b.Listener)
+	if b.Body == "" { // its event has been let go
+		return Event{Namespace: b.Namespace, ID: NewID(), Type: EventBlockchainRemoved, Reference: b.ID, Listener: &id, Name: &b.Name}
+	}
 	return Event{
 		Namespace: b.Namespace, ID: NewID(), Type: EventBlockchainRemoved, Reference: b.ID, Topic: b.Topic, Listener: &id, Name: &b.Name,
 		BodyKey: BodyBlockchainEvent, Body: b.Body,

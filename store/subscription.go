@@ -55,13 +55,17 @@ func (db *DB) CreateSubscription(ctx context.Context, s *Subscription, first Fir
 }
 
 func insertSubscription(ctx context.Context, tx *sqlx.Tx, s *Subscription, first FirstEvent) error {
-	var head int64
-	err := tx.GetContext(ctx, &head, `SELECT sequence FROM namespaces WHERE name = $1`, s.Namespace)
+	var head, pruned int64
+	// Locked, so that no event that the subscription is to hear is let go while it is made.
+	err := tx.QueryRowxContext(ctx, `SELECT sequence, pruned FROM namespaces WHERE name = $1 FOR SHARE`, s.Namespace).Scan(&head, &pruned)
 	if err != nil {
 		return missing(err, "namespace", s.Namespace, "read the head of the history")
 	}
 	s.ID, s.Created = NewID(), Now()
 	s.Options, s.Position = first(head)
+	if pruned > 0 {
+		s.Position = max(s.Position, pruned) // from the first event that there is
+	}
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO subscriptions (id, namespace, name, transport, filter, options, position, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		s.ID, s.Namespace, s.Name, s.Transport, string(s.Filter), string(s.Options), s.Position, s.Created)

@@ -33,16 +33,21 @@ func newDev() *cobra.Command {
 			if err != nil || done {
 				return err
 			}
-			return runDev(cmd, cfg, log)
+			members, _ := cmd.Flags().GetInt("members")
+			if err := checkMembers(cfg, members); err != nil {
+				return err
+			}
+			return runDev(cmd, cfg, members, log)
 		},
 	}
 	app.AddFlags(cmd.Flags(), app.ModeDev)
+	addMembersFlag(cmd)
 	cmd.Flags().Bool(printConfig, false, "print the configuration in effect, without secrets, and stop")
 	return cmd
 }
 
 // runDev owns what is embedded: it is stopped after the service, in reverse order of the start.
-func runDev(cmd *cobra.Command, cfg *app.Config, log *slog.Logger) (err error) {
+func runDev(cmd *cobra.Command, cfg *app.Config, members int, log *slog.Logger) (err error) {
 	ctx := cmd.Context()
 	dir, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
@@ -71,8 +76,15 @@ func runDev(cmd *cobra.Command, cfg *app.Config, log *slog.Logger) (err error) {
 			return nil
 		case <-a.Ready():
 		}
+		others, err := d.startMembers(running, group, a.URLs()[0], members)
+		if err != nil {
+			return err
+		}
 		if err := printWelcome(cmd.OutOrStdout(), a.URLs()[0], d); err != nil {
 			return fmt.Errorf("print the welcome: %w", err)
+		}
+		if err := d.printMembers(cmd.OutOrStdout(), a.URLs()[0], others); err != nil {
+			return fmt.Errorf("print the members: %w", err)
 		}
 		return d.watch(running)
 	})

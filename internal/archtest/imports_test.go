@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"app":           {"auth", "chain", "console", "contract", "delivery", "gen", "handlers", "migrations", "multiparty", "openapi", "sharedstorage", "sse", "store", "webhook", "ws"},
 	"auth":          {},
 	"chain":         {"contract", "store"},
-	"cmd":           {"app", "contract", "contracts", "devnet", "gen", "migrations", "store"},
+	"cmd":           {"app", "contract", "contracts", "devnet", "gen", "migrations", "multiparty", "sharedstorage", "store"},
 	"console":       {},
 	"contract":      {},
 	"contracts":     {},

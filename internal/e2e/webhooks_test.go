@@ -94,7 +94,7 @@ func TestWebhookThroughTheAPI(t *testing.T) {
 
 	// Refused until given up, then delivered again on demand.
 	h.status.Store(http.StatusConflict)
-	message := s.say(t, "one")
+	message := s.confirm(t, "one")
 	status := func() gen.SubscriptionStatus {
 		r, err := s.client.GetSubscriptionWithResponse(t.Context(), ns, "hook", &gen.GetSubscriptionParams{FetchStatus: ptr(true)})
 		must(t, err)
@@ -129,7 +129,7 @@ func TestWebhookThroughTheAPI(t *testing.T) {
 		t.Fatalf("change: %s %s", replaced.Status(), replaced.Body)
 	}
 	h.status.Store(http.StatusBadGateway)
-	second, third := s.say(t, "two"), s.say(t, "three")
+	second, third := s.confirm(t, "two"), s.confirm(t, "three")
 	soon(t, "the tries are seen", func() bool { a := status().Attempts; return a != nil && a.Count > 2 && *a.Status == 502 })
 	s.stop(t)
 	s.run(t, database)
@@ -156,8 +156,8 @@ func TestWebhookThroughTheAPI(t *testing.T) {
 	}
 }
 
-// say broadcasts a message and waits until it is confirmed.
-func (s *service) say(t testing.TB, text string) uuid.UUID {
+// confirm broadcasts a message and waits until it is confirmed.
+func (s *service) confirm(t testing.TB, text string) uuid.UUID {
 	t.Helper()
 	r, err := s.client.BroadcastMessageWithResponse(t.Context(), ns, &gen.BroadcastMessageParams{Confirm: ptr(true)}, gen.MessageInput{
 		Data: []gen.DataInput{{Value: json.RawMessage(`"` + text + `"`)}},
@@ -174,7 +174,7 @@ func TestBatchesAndStreamsThroughTheService(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.broadcast(t, "simple-storage", "v1", contracts.SimpleStorage().ABI)
-	s.say(t, "one")
+	s.confirm(t, "one")
 	for _, name := range []string{"batched", "streamed"} {
 		r, err := s.client.CreateSubscriptionWithResponse(t.Context(), ns, gen.SubscriptionInput{
 			Name: name, Options: &gen.SubscriptionOptionsInput{FirstEvent: json.RawMessage(`"oldest"`), Batch: ptr(name == "batched"), ReadAhead: ptr(100)},
