@@ -13,7 +13,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run network test test-short killloop bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
+.PHONY: help build run network test test-short killloop nodes-test bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ test: postgres ## run all tests with the race detector (PKG=./store FILTER=TestN
 
 test-short: postgres ## run the tests without the long ones and without the race detector
 	$(WITH_POSTGRES) go test -short -timeout $(TIMEOUT) $(if $(FILTER),-run '$(FILTER)') $(PKG)
+
+nodes-test: postgres ## test against geth --dev and anvil, which it builds and installs
+	@[ -x bin/geth ] || GOBIN=$(CURDIR)/bin go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8
+	cd tools && npm ci --silent
+	PACTWIRE_TEST_GETH=$(CURDIR)/bin/geth PACTWIRE_TEST_ANVIL=$(CURDIR)/tools/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil \
+		$(WITH_POSTGRES) go test $(RACE) -timeout $(TIMEOUT) -run TestOtherNodes -v ./internal/e2e
 
 killloop: postgres ## kill service, database, chain and connections at random for a long time, and check that no event is lost (DURATION=3m for each form)
 	PACTWIRE_KILLLOOP=$(or $(DURATION),3m) $(WITH_POSTGRES) go test -timeout 2h -run 'TestKillLoop' -v ./internal/e2e

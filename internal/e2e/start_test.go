@@ -63,15 +63,24 @@ func (s *service) run(t testing.TB, database string) {
 	}
 	settings := map[string]string{"listen": listen}
 	maps.Copy(settings, s.settings)
-	cfg, err := app.Load(app.ModeDev, settings, nil)
+	mode := app.ModeDev
+	if s.chain == nil { // the settings say where the chain is
+		mode = app.ModeServe
+		settings["database-url"] = database
+	}
+	cfg, err := app.Load(mode, settings, nil)
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(context.Background())
-	a, err := app.New(ctx, cfg, app.Options{Version: "test", Embedded: func(context.Context) (app.Embedded, error) {
-		return app.Embedded{
-			DatabaseURL: database, SoleUser: true, RPCURLs: []string{s.chain.WSURL()}, Keys: []*ecdsa.PrivateKey{s.chain.Accounts[0].Key},
-		}, nil
-	}}, log)
+	options := app.Options{Version: "test"}
+	if s.chain != nil {
+		options.Embedded = func(context.Context) (app.Embedded, error) {
+			return app.Embedded{
+				DatabaseURL: database, SoleUser: true, RPCURLs: []string{s.chain.WSURL()}, Keys: []*ecdsa.PrivateKey{s.chain.Accounts[0].Key},
+			}, nil
+		}
+	}
+	a, err := app.New(ctx, cfg, options, log)
 	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
