@@ -83,7 +83,8 @@ func (c *Config) printNamespaces(b *strings.Builder) {
 			b.WriteString("    retention:\n")
 		}
 		for _, bound := range []struct{ key, value string }{
-			{"age", optionalDuration(&n.Retention.Age).get()}, {"count", optionalCount(&n.Retention.Count).get()},
+			{"age", optionalDuration(&n.Retention.Age).get()},
+			{"count", optionalCount(&n.Retention.Count).get()},
 			{"force", optionalBoolean(&n.Retention.Force).get()},
 		} {
 			if bound.value != "" {

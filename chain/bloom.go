@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -191,7 +192,16 @@ func (r *Reader) hiddenLogs(ctx context.Context, set *listenerSet, head *blockHe
 // unknownMethod tells whether the node refuses because it does not have the call.
 func unknownMethod(err rpc.Error) bool {
 	const methodNotFound, methodNotSupported = -32601, -32004
-	return err.ErrorCode() == methodNotFound || err.ErrorCode() == methodNotSupported
+	if err.ErrorCode() == methodNotFound || err.ErrorCode() == methodNotSupported {
+		return true
+	}
+	text := strings.ToLower(err.Error())
+	for _, words := range []string{"method not found", "does not exist", "unsupported method", "not supported", "not available", "not allowed", "not whitelisted"} {
+		if strings.Contains(text, words) && strings.Contains(text, "method") {
+			return true
+		}
+	}
+	return false
 }
 
 // complete puts what the receipts of suspicious blocks show into logs, which are in chain order as heads are. Only the given headers are looked at.

@@ -39,11 +39,7 @@ func (r *Reader) heads(ctx context.Context, numbers []int64) ([]blockHead, error
 	heads := make([]blockHead, len(numbers))
 	for start := 0; start < len(numbers); start += headersPerMessage {
 		end := min(start+headersPerMessage, len(numbers))
-		batch := make([]rpc.BatchElem, 0, end-start)
-		for i := start; i < end; i++ {
-			batch = append(batch, headRequest(numbers[i], &heads[i]))
-		}
-		if err := r.calls(ctx, batch); err != nil {
+		if err := r.readHeads(ctx, numbers[start:end], heads[start:end]); err != nil {
 			return nil, fmt.Errorf("read the headers of %d blocks: %w", len(numbers), err)
 		}
 	}
@@ -53,6 +49,29 @@ func (r *Reader) heads(ctx context.Context, numbers []int64) ([]blockHead, error
 		}
 	}
 	return heads, nil
+}
+
+// withoutHeaders is how long whole blocks are asked for after a node said that it does not give headers alone.
+const withoutHeaders = 10 * time.Minute
+
+// readHeads reads some headers in one message. Many nodes give a header alone, which costs them a fraction of a block; the others say that they do not.
+func (r *Reader) readHeads(ctx context.Context, numbers []int64, heads []blockHead) error {
+	light := len(numbers) > 1 && time.Now().UnixNano() > r.headersTry.Load()
+	batch := make([]rpc.BatchElem, 0, len(numbers))
+	for i, number := range numbers {
+		call := headRequest(number, &heads[i])
+		if light {
+			call.Method, call.Args = "eth_getHeaderByNumber", call.Args[:1]
+		}
+		batch = append(batch, call)
+	}
+	err := r.calls(ctx, batch)
+	var refusal rpc.Error
+	if light && errors.As(err, &refusal) && unknownMethod(refusal) {
+		r.headersTry.Store(time.Now().Add(withoutHeaders).UnixNano())
+		return r.readHeads(ctx, numbers, heads)
+	}
+	return err
 }
 
 func headRequest(number int64, head *blockHead) rpc.BatchElem {

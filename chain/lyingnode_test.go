@@ -149,20 +149,26 @@ func TestRefusalsOfNodesLoseNothing(t *testing.T) {
 		}
 	}
 	for name, refuse := range map[string]func(rpcCall) string{
-		"infura":      tooWide(30, "query returned more than 10000 results. Try with this block range [0x0, 0x10]."),
-		"alchemy":     tooWide(10, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range"),
-		"quicknode":   tooWide(7, "eth_getLogs is limited to a 10,000 range"),
-		"ankr":        tooWide(3, "block range is too wide"),
-		"bsc":         tooWide(50, "exceed maximum block range: 5000"),
-		"bor":         tooWide(1, "Block range limit exceeded"),
-		"avalanche":   tooWide(9, "requested too many blocks from 0 to 40, maximum is set to 9"),
-		"blockpi":     tooWide(12, "eth_getLogs and eth_newFilter are limited to a 12 blocks range"),
-		"drpc":        tooWide(15, "query exceeds max block range 15"),
-		"publicnode":  tooWide(20, "exceed maximum block range: 20"),
-		"cloudflare":  tooWide(5, "Invalid params: range is too large, max is 5 blocks"),
-		"geth":        tooWide(25, "exceed max results of 10000"),
-		"nethermind":  every(3, "Too many logs requested. Max logs per response is 20000."),
-		"erigon":      every(2, "query returned more than 10000 logs, the server timed out"),
+		"infura":     tooWide(30, "query returned more than 10000 results. Try with this block range [0x0, 0x10]."),
+		"alchemy":    tooWide(10, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range"),
+		"quicknode":  tooWide(7, "eth_getLogs is limited to a 10,000 range"),
+		"ankr":       tooWide(3, "block range is too wide"),
+		"bsc":        tooWide(50, "exceed maximum block range: 5000"),
+		"bor":        tooWide(1, "Block range limit exceeded"),
+		"avalanche":  tooWide(9, "requested too many blocks from 0 to 40, maximum is set to 9"),
+		"blockpi":    tooWide(12, "eth_getLogs and eth_newFilter are limited to a 12 blocks range"),
+		"drpc":       tooWide(15, "query exceeds max block range 15"),
+		"publicnode": tooWide(20, "exceed maximum block range: 20"),
+		"cloudflare": tooWide(5, "Invalid params: range is too large, max is 5 blocks"),
+		"geth":       tooWide(25, "exceed max results of 10000"),
+		"nethermind": every(3, "Too many logs requested. Max logs per response is 20000."),
+		"erigon":     every(2, "query returned more than 10000 logs, the server timed out"),
+		"few calls": func(call rpcCall) string {
+			if call.Method == "eth_getHeaderByNumber" || call.Method == "eth_getBlockReceipts" {
+				return "Unsupported method: " + call.Method
+			}
+			return ""
+		},
 		"rate":        every(3, "Your app has exceeded its compute units per second capacity"),
 		"rate429":     every(2, "Too Many Requests"),
 		"lagging":     every(3, "unknown block"),

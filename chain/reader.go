@@ -56,7 +56,8 @@ type Reader struct {
 	sizer        *rangeSizer
 	singlesUntil atomic.Int64 // unix nanoseconds: the node takes no messages with several calls
 	watch        nodeWatch
-	receiptsTry  atomic.Int64 // unix nanoseconds: the node does not give the receipts of blocks before
+	receiptsTry  atomic.Int64 // unix nanoseconds: the node is not asked for the receipts of blocks before
+	headersTry   atomic.Int64 // unix nanoseconds: the node is not asked for headers without their blocks before
 }
 
 // NewReader makes the reader of a chain that the database knows. Run does the work.
