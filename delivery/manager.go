@@ -30,6 +30,7 @@ type Manager struct {
 	mover   *mover
 	tasks   chan func(context.Context) // run by Run
 	stopped chan struct{}              // closed when Run takes no more of them
+	process uuid.UUID                  // of this process, for the others
 
 	mu    sync.Mutex
 	feeds map[uuid.UUID]*feed // durable and ephemeral
@@ -41,7 +42,7 @@ type Manager struct {
 // New makes a Manager. Nothing is delivered before Run runs.
 func New(cfg Config, db *store.DB, log *slog.Logger) *Manager {
 	return &Manager{
-		cfg: cfg, db: db, log: log, metrics: newMetrics(cfg.Registerer), mover: newMover(), tasks: make(chan func(context.Context)), stopped: make(chan struct{}),
+		cfg: cfg, db: db, log: log, metrics: newMetrics(cfg.Registerer), mover: newMover(), tasks: make(chan func(context.Context)), stopped: make(chan struct{}), process: uuid.New(),
 		feeds: map[uuid.UUID]*feed{}, tails: map[string]*tail{},
 	}
 }
@@ -261,6 +262,8 @@ func (m *Manager) forget(f *feed) {
 func (m *Manager) watch(ctx context.Context, namespace string) {
 	changed := m.db.Subscribe(store.TopicSubscriptions(namespace))
 	defer changed.Close()
+	present := &presence{process: m.process, shown: map[uuid.UUID]shown{}}
+	defer present.leave(ctx, m)
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
@@ -280,6 +283,7 @@ func (m *Manager) watch(ctx context.Context, namespace string) {
 			}
 		}
 		m.mu.Unlock()
+		present.show(ctx, m, feeds)
 		if len(ids) == 0 {
 			continue
 		}
@@ -330,8 +334,8 @@ type Status struct {
 	Position  int64  // everything up to here is acknowledged or filtered out
 	Head      int64  // the highest sequence of the history
 	Lag       int64  // Head - Position
-	InFlight  int    // delivered by this process and not acknowledged
-	Consumers int    // sessions in this process
+	InFlight  int    // delivered and not acknowledged; in other processes as it was a second ago
+	Consumers int    // sessions, standing by or active; in other processes as it was a second ago
 	LastError string // what holds delivery up, empty when nothing does
 
 	// Of webhooks; the same whichever process is asked.
@@ -339,7 +343,7 @@ type Status struct {
 	DeadLetters int64
 }
 
-// Status tells how far a subscription is. In flight and consumers are those of this process.
+// Status tells how far a subscription is, whichever process serves it.
 func (m *Manager) Status(ctx context.Context, sub store.Subscription) (Status, error) {
 	head, err := m.db.HeadSequence(ctx, sub.Namespace)
 	if err != nil {
@@ -358,6 +362,15 @@ func (m *Manager) Status(ctx context.Context, sub store.Subscription) (Status, e
 		f.mu.Unlock()
 	}
 	s.Lag = max(0, s.Head-s.Position)
+	others, err := m.db.PresenceElsewhere(ctx, sub.ID, m.process)
+	if err != nil {
+		return s, err //nolint:wrapcheck // the store has said what it was doing
+	}
+	s.Consumers += others.Consumers
+	s.InFlight += others.InFlight
+	if s.LastError == "" {
+		s.LastError = others.LastError
+	}
 	if sub.Transport != TransportWebhooks {
 		return s, nil
 	}

@@ -1070,7 +1070,7 @@ type SubscriptionStatus struct {
 	// Attempts What a webhook's tries to deliver the next event have come to; there only while it fails
 	Attempts *DeliveryAttempts `json:"attempts,omitempty"`
 
-	// Consumers Connections that have started it on this node
+	// Consumers Connections that have started it, one receiving and the others standing by; for webhooks, the nodes. On other nodes, as it was a second ago
 	Consumers int `json:"consumers"`
 
 	// DeadLetters Webhooks: events in the list of dead letters
@@ -1079,7 +1079,7 @@ type SubscriptionStatus struct {
 	// Head The highest sequence of the history
 	Head int64 `json:"head"`
 
-	// InFlight Events sent and not acknowledged
+	// InFlight Events sent and not acknowledged; by other nodes, as it was a second ago
 	InFlight int `json:"inFlight"`
 
 	// Lag How far the position is behind the head

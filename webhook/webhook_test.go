@@ -239,7 +239,7 @@ func TestTwoReplicas(t *testing.T) {
 	a.put("hook", r.URL, "")
 	a.append(50)
 	eventually(t, "the first part is there", func() bool { return a.status("hook").Position == 50 })
-	eventually(t, "both stand by", func() bool { return a.status("hook").Consumers == 1 && b.status("hook").Consumers == 1 })
+	eventually(t, "both stand by", func() bool { return a.status("hook").Consumers == 2 && b.status("hook").Consumers == 2 })
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for range 10 {
@@ -247,6 +247,7 @@ func TestTwoReplicas(t *testing.T) {
 		}
 	})
 	a.stop()
+	eventually(t, "one is left", func() bool { return b.status("hook").Consumers == 1 })
 	writing.Wait()
 	eventually(t, "the rest is there", func() bool { return b.status("hook").Position == 100 })
 	got := r.sequences()
