@@ -14,6 +14,7 @@
 //   - The decisions depend on the chain alone. Two members that follow the same chain come to the same states, also where one of them joins later or has
 //     deleted its own copy of something.
 //   - A batch that lies, about its hashes, its author, its size or its history, is refused and reported; it changes nothing and holds nothing up.
+//   - A payload that cannot be had holds up what depends on it (see contexts.go), and nothing else.
 //   - Every hash can be recomputed by a third party; see hash.go.
 //
 // What it does not: it does not undo. A pin whose block is reorganised away after the configured confirmations stays applied.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -112,10 +113,20 @@ func (n *Network) refused(revert *chain.RevertError, key common.Address) error {
 	return &pactwire.Error{Kind: pactwire.KindReverted, Code: "reverted", Message: "The pin contract refuses the change.", Revert: decoded, Err: revert}
 }
 
+// knownMember is how long it is not asked again whether this node is a member. The pin contract has the last word anyway.
+const knownMember = time.Second
+
 // requireMember refuses to broadcast for an account that the network would not hear. What the chain's log says may be behind, so that its contract is
 // asked as well before somebody is refused.
 func (n *Network) requireMember(ctx context.Context) error {
+	if time.Now().UnixNano() < n.memberUntil.Load() {
+		return nil
+	}
 	_, err := n.db.Member(ctx, n.cfg.Namespace, n.cfg.Key.Bytes())
+	if err == nil {
+		n.memberUntil.Store(time.Now().Add(knownMember).UnixNano())
+		return nil
+	}
 	if pactwire.KindOf(err) != pactwire.KindNotFound {
 		return err //nolint:wrapcheck // it says what it did
 	}

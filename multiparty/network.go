@@ -43,7 +43,8 @@ type Network struct {
 	author  string
 	metrics metrics
 
-	deferring atomic.Bool // something may be deferred
+	deferring   atomic.Bool  // something may be deferred
+	memberUntil atomic.Int64 // in nanoseconds since 1970: until then this node counts as a member without being asked for
 }
 
 // New makes a Network. The pin contract must be known: see EnsurePinContract and CheckPinContract.

@@ -36,6 +36,8 @@ const (
 type world struct {
 	chain *chaintest.Chain
 	pin   common.Address
+
+	confirmations uint64 // that the parties wait for
 }
 
 const admin = 9
@@ -104,7 +106,7 @@ func (p *party) open(t testing.TB) {
 	if p.db, err = store.Open(ctx, store.Config{URL: p.url, MaxConns: 12, LeaseTTL: 2 * time.Second}, testLog()); err != nil {
 		t.Fatal(err)
 	}
-	if p.client, err = chain.Dial(ctx, chain.Config{Name: theChain, URLs: []string{p.world.chain.WSURL()}}, testLog()); err != nil {
+	if p.client, err = chain.Dial(ctx, chain.Config{Name: theChain, URLs: []string{p.world.chain.WSURL()}, Confirmations: p.world.confirmations}, testLog()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.db.EnsureChain(ctx, theChain, p.client.ChainID(), p.client.Genesis()); err != nil {
@@ -134,7 +136,7 @@ func (p *party) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	p.run(t, p.db.Notifier.Run, p.client.Run, p.Network.Run,
-		chain.NewReader(chain.ReaderConfig{Chain: theChain}, p.db, p.client, testLog()).Run,
+		chain.NewReader(chain.ReaderConfig{Chain: theChain, Confirmations: p.world.confirmations}, p.db, p.client, testLog()).Run,
 		chain.NewSubmitter(chain.SubmitterConfig{Chain: theChain}, p.db, p.client, chain.NewDevSigner(key.Key), testLog()).Run)
 }
 

@@ -22,7 +22,7 @@ type founder struct {
 	pin string
 }
 
-func startNetwork(t *testing.T) *founder {
+func startNetwork(t testing.TB) *founder {
 	t.Helper()
 	n := &founder{process: startProcess(t)}
 	status, err := n.client.GetStatusWithResponse(t.Context(), ns)
@@ -39,7 +39,7 @@ type member struct {
 }
 
 // join starts a member that signs with one of the funded accounts, from a keystore as go-ethereum makes it. It is not registered by that.
-func (n *founder) join(t *testing.T, name string, account int, extra ...string) *member {
+func (n *founder) join(t testing.TB, name string, account int, extra ...string) *member {
 	t.Helper()
 	accounts, err := devnet.Accounts()
 	must(t, err)
@@ -64,7 +64,7 @@ func (n *founder) join(t *testing.T, name string, account int, extra ...string) 
 }
 
 // begin starts the member's process and waits until it is ready.
-func (m *member) begin(t *testing.T) {
+func (m *member) begin(t testing.TB) {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
@@ -87,7 +87,7 @@ func (m *member) begin(t *testing.T) {
 }
 
 // register makes the member known to the network, by the first member, which is the admin.
-func (n *founder) register(t *testing.T, m *member, name string) {
+func (n *founder) register(t testing.TB, m *member, name string) {
 	t.Helper()
 	r, err := n.client.AddMemberWithResponse(t.Context(), ns, &gen.AddMemberParams{Confirm: ptr(true)},
 		gen.MemberInput{Account: m.account.Address.Hex(), Name: name, URL: &m.url})
@@ -98,7 +98,7 @@ func (n *founder) register(t *testing.T, m *member, name string) {
 }
 
 // say broadcasts a message and returns it as it was accepted.
-func (s *service) say(t *testing.T, topic, value string, confirm bool) gen.Message {
+func (s *service) say(t testing.TB, topic, value string, confirm bool) gen.Message {
 	t.Helper()
 	r, err := s.client.BroadcastMessageWithResponse(t.Context(), ns, &gen.BroadcastMessageParams{Confirm: &confirm},
 		gen.MessageInput{Header: &gen.MessageHeaderInput{Topics: []string{topic}, Tag: ptr("said")}, Data: []gen.DataInput{{Value: []byte(value)}}})
@@ -122,7 +122,7 @@ func (s *service) confirmedMessages(t testing.TB) int64 {
 }
 
 // run runs the program with a command line, and returns what it printed.
-func run(t *testing.T, args ...string) (string, error) {
+func run(t testing.TB, args ...string) (string, error) {
 	t.Helper()
 	path, err := binary()
 	must(t, err)

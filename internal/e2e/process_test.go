@@ -43,7 +43,7 @@ type process struct {
 }
 
 // startProcess starts `pactwire dev` in a new data folder, at addresses that are free.
-func startProcess(t *testing.T) *process {
+func startProcess(t testing.TB) *process {
 	t.Helper()
 	p := &process{dir: t.TempDir(), listen: freeAddress(t), rpc: freeAddress(t)}
 	p.begin(t)
@@ -56,7 +56,7 @@ func startProcess(t *testing.T) *process {
 }
 
 // begin starts the program and waits until it is ready.
-func (p *process) begin(t *testing.T) {
+func (p *process) begin(t testing.TB) {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
@@ -83,7 +83,7 @@ func (p *process) begin(t *testing.T) {
 }
 
 // kill ends the program at once, as a power cut would.
-func (p *process) kill(t *testing.T) {
+func (p *process) kill(t testing.TB) {
 	t.Helper()
 	must(t, p.cmd.Process.Kill())
 	_ = p.cmd.Wait()
@@ -91,7 +91,7 @@ func (p *process) kill(t *testing.T) {
 }
 
 // interrupt ends the program as Ctrl-C does; it must end cleanly.
-func (p *process) interrupt(t *testing.T) {
+func (p *process) interrupt(t testing.TB) {
 	t.Helper()
 	must(t, p.cmd.Process.Signal(os.Interrupt))
 	done := make(chan error, 1)
@@ -109,7 +109,7 @@ func (p *process) interrupt(t *testing.T) {
 }
 
 // deploy runs `pactwire deploy` and returns the address.
-func (p *process) deploy(t *testing.T, artifact string) string {
+func (p *process) deploy(t testing.TB, artifact string) string {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
