@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -101,4 +102,24 @@ func BenchmarkDocument(b *testing.B) {
 	r.Body.Close()
 	b.Run("cached", func(b *testing.B) { load(b, clients, url, "", http.Header{}) })
 	b.Run("notmodified", func(b *testing.B) { load(b, clients, url, "", http.Header{"If-None-Match": {r.Header.Get("ETag")}}) })
+}
+
+// BenchmarkGenerate measures an interface from an ABI of 150 kB, one caller after the other.
+func BenchmarkGenerate(b *testing.B) {
+	s := start(b)
+	// The zoo again and again: overloads, tuples, errors.
+	var entries []json.RawMessage
+	must(b, json.Unmarshal(contracts.Zoo().ABI, &entries))
+	var abi strings.Builder
+	for i := 0; abi.Len() < 150_000; i++ {
+		entry := entries[i%len(entries)]
+		if i >= len(entries) && (bytes.Contains(entry, []byte(`"constructor"`)) || bytes.Contains(entry, []byte(`"fallback"`)) || bytes.Contains(entry, []byte(`"receive"`))) {
+			continue
+		}
+		abi.WriteByte(',')
+		abi.Write(bytes.Replace(entry, []byte(`"name":"`), fmt.Appendf(nil, `"name":"n%d`, i/len(entries)), 1))
+	}
+	body := `{"input":{"abi":[` + abi.String()[1:] + `]}}`
+	b.SetBytes(int64(len(body)))
+	load(b, 1, s.url+"/api/v1/namespaces/default/contracts/interfaces/generate", body, http.Header{"Content-Type": {"application/json"}})
 }
