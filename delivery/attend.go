@@ -39,13 +39,17 @@ func (m *Manager) Attend(ctx context.Context, transport string, namespaces []str
 	for {
 		a.prune()
 		subs, err := m.db.SubscriptionsByTransport(ctx, transport)
-		for _, sub := range subs {
-			if err == nil {
-				err = a.begin(ctx, sub)
-			}
-		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
+		if err != nil && ctx.Err() == nil {
 			m.log.WarnContext(ctx, "look for subscriptions to attend to", "transport", transport, "error", err)
+		}
+		for _, sub := range subs {
+			err := a.begin(ctx, sub)
+			if errors.Is(err, errStopped) || ctx.Err() != nil {
+				break
+			}
+			if err != nil { // it holds up none of the others
+				m.log.WarnContext(ctx, "attend to a subscription", "subscription", sub.ID, "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():
