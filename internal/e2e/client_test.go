@@ -47,6 +47,9 @@ func newModule(t testing.TB, dir string) {
 
 // What a developer does: have the clients written, write a program against them, run it.
 func TestAGeneratedClientCompilesAndWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles generated clients")
+	}
 	t.Parallel()
 	s := start(t)
 	address := s.chain.Deploy(t, contracts.SimpleStorage()).Hex()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pactwire/pactwire/contracts"
@@ -129,4 +130,37 @@ func TestOnlyATrustedProxySaysUnderWhichAddressTheServiceIsReached(t *testing.T)
 			}
 		})
 	}
+}
+
+// Whoever presses Execute without changing anything gets an answer of the contract.
+func TestTheExamplesOfADocumentWorkWhenSentAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s, _, _ := zoo(t)
+	doc, err := openapi3.NewLoader().LoadFromData(s.get(t, zooAPI+"/api/swagger.json").body)
+	must(t, err)
+	sent, answered := 0, 0
+	for path, item := range doc.Paths.Map() {
+		if item.Post == nil || item.Post.RequestBody == nil {
+			continue
+		}
+		example := item.Post.RequestBody.Value.Content["application/json"].Example
+		if example == nil {
+			t.Errorf("%s has no example", path)
+			continue
+		}
+		body, err := json.Marshal(example)
+		must(t, err)
+		sent++
+		switch status, answer := s.post(t, zooAPI+path, string(body)); status {
+		case http.StatusOK, http.StatusAccepted:
+			answered++
+		case http.StatusUnprocessableEntity: // this contract reverts on purpose
+		default:
+			t.Errorf("%s with %s: %d %s", path, body, status, answer)
+		}
+	}
+	if sent < 60 || answered < sent*2/3 {
+		t.Errorf("only %d of %d examples were answered", answered, sent)
+	}
+	t.Logf("%d of %d examples were answered, the others reverted", answered, sent)
 }
