@@ -13,7 +13,7 @@ RACE := $(shell command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 
 WITH_POSTGRES := go run ./internal/pgtest/cmd/pgserve
 TOOL := go tool -modfile=tools/go.mod
 
-.PHONY: help build run network test test-short killloop nodes-test bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
+.PHONY: help build run network test test-short killloop soak nodes-test bench generate contracts verify lint format openapi-lint browser-test corpus postgres clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,10 @@ nodes-test: postgres ## test against geth --dev and anvil, which it builds and i
 		$(WITH_POSTGRES) go test $(RACE) -timeout $(TIMEOUT) -run TestOtherNodes -v ./internal/e2e
 
 killloop: postgres ## kill service, database, chain and connections at random for a long time, and check that no event is lost (DURATION=3m for each form)
-	PACTWIRE_KILLLOOP=$(or $(DURATION),3m) $(WITH_POSTGRES) go test -timeout 2h -run 'TestKillLoop' -v ./internal/e2e
+	PACTWIRE_TEST_KILLLOOP=$(or $(DURATION),3m) $(WITH_POSTGRES) go test -timeout 2h -run 'TestKillLoop' -v ./internal/e2e
+
+soak: postgres ## run one service with 1,000 WebSocket clients for a long time and print its memory (DURATION=10m)
+	PACTWIRE_TEST_SOAK=$(or $(DURATION),10m) $(WITH_POSTGRES) go test -timeout 24h -run 'TestSoak' -v ./internal/e2e
 
 bench: postgres ## run the benchmarks
 	$(WITH_POSTGRES) go test -run '^$$' -bench '$(or $(FILTER),.)' -benchmem -timeout $(TIMEOUT) $(PKG)

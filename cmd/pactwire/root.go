@@ -69,7 +69,7 @@ func newRoot(io streams) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	root.AddCommand(newDev(), newServe(), newMigrate(), newDeploy(), newListen(), newClient(), newVersion())
-	root.AddCommand(newMember(), newMessage(), newKey())
+	root.AddCommand(newMember(), newMessage(), newKey(), newListener())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	return root
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/pactwire/pactwire/devnet"
 )
 
-// killTime is how long each form of the kill loop goes on: seconds, and what PACTWIRE_KILLLOOP says in the long form (make killloop).
+// killTime is how long each form of the kill loop goes on: seconds, and what PACTWIRE_TEST_KILLLOOP says in the long form (make killloop).
 func killTime(t *testing.T) time.Duration {
 	t.Helper()
-	if given := os.Getenv("PACTWIRE_KILLLOOP"); given != "" {
+	if given := os.Getenv("PACTWIRE_TEST_KILLLOOP"); given != "" {
 		d, err := time.ParseDuration(given)
 		must(t, err)
 		return d
@@ -46,7 +46,7 @@ func TestKillLoop(t *testing.T) {
 		{"connections", 2, spoilConnections},
 	} {
 		t.Run(form.name, func(t *testing.T) {
-			if os.Getenv("PACTWIRE_KILLLOOP") == "" {
+			if os.Getenv("PACTWIRE_TEST_KILLLOOP") == "" {
 				t.Parallel()
 			}
 			c := newCluster(t, form.replicas)
