@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"context"
 	"math/big"
 	"testing"
@@ -116,7 +117,12 @@ func TestUnsentOperationsAreDropped(t *testing.T) {
 	b := newSubmitBench(t, 0, chaintest.Manual())
 	a := contracts.SimpleStorage()
 	to := b.chain.Deploy(t, a)
-	id := b.create(t, b.call(t, a, to, "set", big.NewInt(7)))
+	call := b.call(t, a, to, "set", big.NewInt(7))
+	call.Gas = 2_000_000
+	for i := range 20_000 { // more than fits into a row; the contract does not look at it
+		call.Data = append(call.Data, byte(i*i>>3))
+	}
+	id := b.create(t, call)
 	b.change(t, id, store.ChangeRequest{Kind: store.ChangeCancel})
 	b.change(t, id, store.ChangeRequest{Kind: store.ChangeSpeedUp}) // does not take it back
 	b.submit(t)
@@ -129,7 +135,10 @@ func TestUnsentOperationsAreDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Gas = 100_000
+	if !bytes.Equal(n.Data, call.Data) {
+		t.Fatalf("%d bytes of call data were kept, want %d", len(n.Data), len(call.Data))
+	}
+	n.Gas = 2_000_000
 	again, err := b.db.RetryOperation(context.Background(), id, n)
 	if err != nil {
 		t.Fatal(err)

@@ -43,19 +43,20 @@ func (k *keySubmitter) confirmLoop(ctx context.Context) error {
 
 // confirm finishes what is mined with enough confirmations. again says that there is more to do at once.
 func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
-	latest, confirmed, limit, err := k.minedAt(ctx)
+	latest, confirmed, limit, head, err := k.minedAt(ctx)
 	if err != nil {
 		return false, err
 	}
 	k.state.chainAt(latest)
 	items := k.state.below(confirmed)
+	known := k.blockReceipts(ctx, head, len(items))
 	if len(items) == 0 {
 		return false, nil
 	}
-	if most := 2 * k.cfg.BatchSize; len(items) > most {
+	if most := 2 * k.cfg.BatchSize; len(items) > most && len(known) == 0 {
 		items, again = items[:most], true
 	}
-	found, err := k.receipts(ctx, items)
+	found, err := k.receipts(ctx, items, known)
 	if err != nil {
 		return false, err
 	}

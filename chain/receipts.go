@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,13 +37,18 @@ type search struct {
 	unknown bool // the node could not tell
 }
 
-// receipts looks for the receipts of transactions whose nonces are used up, under every hash that was ever sent for them.
-func (k *keySubmitter) receipts(ctx context.Context, items []*inflight) ([]search, error) {
+// receipts looks for the receipts of transactions whose nonces are used up, under every hash that was ever sent for them. Those in known need no question.
+func (k *keySubmitter) receipts(ctx context.Context, items []*inflight, known map[common.Hash]*receipt) ([]search, error) {
 	found := make([]search, len(items))
 	var elems []rpc.BatchElem
 	var of []int
 	for i, t := range items {
-		for _, hash := range k.state.hashesOf(t) {
+		hashes := k.state.hashesOf(t)
+		if n := slices.IndexFunc(hashes, func(h common.Hash) bool { return known[h] != nil }); n >= 0 {
+			found[i].receipt = known[hashes[n]]
+			continue
+		}
+		for _, hash := range hashes {
 			elems = append(elems, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{hash}, Result: new(*receipt)})
 			of = append(of, i)
 		}

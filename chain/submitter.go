@@ -137,6 +137,7 @@ type keySubmitter struct {
 	state   *sendState
 	sending chan []*outgoing
 	moving  sync.Mutex // held while something loses its nonce
+	blocks  blockFollower
 }
 
 // outgoing is a transaction on its way to the node.

@@ -173,8 +173,12 @@ func (db *DB) TransactionOperations(ctx context.Context, ns string, transaction 
 }
 
 func (db *DB) operationWhere(ctx context.Context, key, query string, args ...any) (Operation, error) {
+	statement, err := db.prepared(ctx, query) // hot: whoever waits for an outcome reads it
+	if err != nil {
+		return Operation{}, wrap(err, "read operation "+key)
+	}
 	var row operationRow
-	if err := db.db.GetContext(ctx, &row, query, args...); err != nil {
+	if err := statement.GetContext(ctx, &row, args...); err != nil {
 		return Operation{}, missing(err, "operation", key, "read operation "+key)
 	}
 	return row.operation()
