@@ -70,7 +70,7 @@ func listen(ctx context.Context, service string, start map[string]any, count int
 	if err := socket.WriteJSON(start); err != nil {
 		return fmt.Errorf("start the subscription: %w", err)
 	}
-	for n := 0; count == 0 || n < count; n++ {
+	for n := 0; count == 0 || n < count; {
 		_, frame, err := socket.ReadMessage()
 		if ctx.Err() != nil {
 			return nil
@@ -78,25 +78,60 @@ func listen(ctx context.Context, service string, start map[string]any, count int
 		if err != nil {
 			return fmt.Errorf("receive events: %w", err)
 		}
-		var event struct{ ID, Type, Error string }
-		if err := json.Unmarshal(frame, &event); err != nil {
-			return fmt.Errorf("read an event: %w", err)
+		events, err := eventsOf(frame)
+		if err != nil {
+			return err
 		}
-		if event.Type == "protocol_error" {
-			return errors.New(event.Error)
-		}
-		if _, err := fmt.Fprintln(out, strings.TrimSpace(string(frame))); err != nil {
-			return fmt.Errorf("print an event: %w", err)
-		}
-		if keep {
-			continue
-		}
-		// Only what was printed is acknowledged: an event that could not be written comes again.
-		if err := socket.WriteJSON(map[string]string{"type": "ack", "id": event.ID}); err != nil {
-			return fmt.Errorf("acknowledge an event: %w", err)
+		for _, event := range events {
+			if count > 0 && n == count {
+				break // the rest of a batch comes again
+			}
+			n++
+			if _, err := fmt.Fprintln(out, strings.TrimSpace(string(event.text))); err != nil {
+				return fmt.Errorf("print an event: %w", err)
+			}
+			if keep {
+				continue
+			}
+			// Only what was printed is acknowledged: an event that could not be written comes again.
+			if err := socket.WriteJSON(map[string]string{"type": "ack", "id": event.id}); err != nil {
+				return fmt.Errorf("acknowledge an event: %w", err)
+			}
 		}
 	}
 	return socket.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")) //nolint:wrapcheck // good-bye
+}
+
+type receivedEvent struct {
+	id   string
+	text json.RawMessage
+}
+
+// eventsOf returns the events of a frame: one, or those of a batch.
+func eventsOf(frame []byte) ([]receivedEvent, error) {
+	var f struct {
+		ID, Type, Error string
+		Events          []json.RawMessage
+	}
+	if err := json.Unmarshal(frame, &f); err != nil {
+		return nil, fmt.Errorf("read an event: %w", err)
+	}
+	switch f.Type {
+	case "protocol_error":
+		return nil, errors.New(f.Error)
+	case "event_batch":
+	default:
+		return []receivedEvent{{f.ID, frame}}, nil
+	}
+	events := make([]receivedEvent, len(f.Events))
+	for i, text := range f.Events {
+		var event struct{ ID string }
+		if err := json.Unmarshal(text, &event); err != nil {
+			return nil, fmt.Errorf("read an event of a batch: %w", err)
+		}
+		events[i] = receivedEvent{event.ID, text}
+	}
+	return events, nil
 }
 
 // socketAddress turns the service's address into that of its WebSocket; user and password in it become credentials.
