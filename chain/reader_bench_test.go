@@ -1,9 +1,12 @@
+//go:build unix
+
 package chain
 
 import (
 	"context"
 	"math/big"
 	"sort"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,7 +52,9 @@ func benchmarkCatchUp(b *testing.B, blocks, perBlock, listeners int) {
 	total := 0
 	r.cfg.PollInterval = time.Second
 	b.ReportAllocs()
+	var cpu time.Duration // of this process: the node is in it, PostgreSQL is not
 	for b.Loop() {
+		before := cpuTime(b)
 		l := r.listen(zoo, "Counted(uint256,uint256)", &address, "oldest")
 		total += events
 		r.start()
@@ -61,6 +66,7 @@ func benchmarkCatchUp(b *testing.B, blocks, perBlock, listeners int) {
 			}
 		}
 		b.StopTimer()
+		cpu += cpuTime(b) - before
 		page, err := r.db.EventsAfter(context.Background(), store.EventQuery{Namespace: "default", After: int64(total - 1), Limit: 10, Bytes: 1 << 20})
 		if err != nil || len(page.Events) != 1 {
 			b.Fatalf("%d events beyond %d (%v)", len(page.Events), total-1, err)
@@ -72,6 +78,17 @@ func benchmarkCatchUp(b *testing.B, blocks, perBlock, listeners int) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(total), "cpu-µs/event")
+}
+
+// cpuTime is what this process has used of all processors.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func BenchmarkCatchUpDense(b *testing.B)  { benchmarkCatchUp(b, 200, 200, 1) }
