@@ -1,6 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,8 +13,7 @@ import (
 	"testing"
 )
 
-func TestClientFromAFile(t *testing.T) {
-	t.Parallel()
+func TestClientFromAFile(t *testing.T) { //nolint:paralleltest // the generator has settings of its whole package
 	out := filepath.Join(t.TempDir(), "my-Storage")
 	r := run(t, "client", "--document", "../../openapi/testdata/simplestorage-located.golden.json", "--out", out)
 	if r.code != 0 || r.out != filepath.Join(out, "client.gen.go")+"\n" {
@@ -32,8 +35,7 @@ func TestClientFromAFile(t *testing.T) {
 	}
 }
 
-func TestClientFetchesWithThePasswordAndKeepsItToItself(t *testing.T) {
-	t.Parallel()
+func TestClientFetchesWithThePasswordAndKeepsItToItself(t *testing.T) { //nolint:paralleltest // the generator has settings of its whole package
 	document, err := os.ReadFile("../../openapi/testdata/simplestorage.golden.json")
 	if err != nil {
 		t.Fatal(err)
@@ -107,5 +109,65 @@ func TestClientRefusesWhatCannotBeAPackage(t *testing.T) {
 	}
 	if _, err := os.Stat("x"); err == nil {
 		t.Error("something was written all the same")
+	}
+}
+
+// Descriptions come from whoever broadcast the interface: any member of the network. They must stay comments.
+func TestDescriptionsDoNotBecomeCode(t *testing.T) { //nolint:paralleltest // the generator has settings of its whole package
+	raw, err := os.ReadFile("../../openapi/testdata/zoo.golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	const evil = "evil\nfunc init() { evil() }\r\nfunc init() { evil() }\rfunc init() { evil() }\u2028func init() { evil() } */ `+evil()+` \" + evil() + \"\n//go:generate evil"
+	replaced := 0
+	var poison func(any)
+	poison = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, member := range v {
+				if _, text := member.(string); text && (key == "description" || key == "summary" || key == "title" || key == "x-native-type") {
+					v[key] = evil
+					replaced++
+					continue
+				}
+				poison(member)
+			}
+		case []any:
+			for _, item := range v {
+				poison(item)
+			}
+		}
+	}
+	poison(document)
+	if raw, err = json.Marshal(document); err != nil {
+		t.Fatal(err)
+	}
+	code, err := clientCode(raw, "zoo", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "client.go", code, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			if n.Name == "evil" || n.Name == "init" {
+				t.Errorf("a description became code: %s", n.Name)
+			}
+		case *ast.Comment:
+			if strings.HasPrefix(n.Text, "//go:") {
+				t.Errorf("a description became a directive: %s", n.Text)
+			}
+		}
+		return true
+	})
+	if replaced < 100 {
+		t.Errorf("only %d descriptions were replaced", replaced)
 	}
 }
