@@ -32,6 +32,7 @@ func (f *feed) dispatch(ctx context.Context) {
 	var r *reader
 	defer func() { r.stop() }()
 	var current batch
+	yield := false // a redriven event has failed again: what is new gets a turn before the next one
 	for ctx.Err() == nil {
 		t := f.nextTurn()
 		if t.session == nil {
@@ -46,8 +47,22 @@ func (f *feed) dispatch(ctx context.Context) {
 			r, current = f.readFrom(ctx, t.generation, t.scanned, t.matcher), batch{}
 		}
 		switch {
+		case t.redrive && yield:
+			yield = false
+			if len(current.events) == 0 {
+				select {
+				case current = <-r.out:
+					if len(current.events) == 0 {
+						f.pass(t, current.through)
+					}
+				default:
+				}
+			}
+			if len(current.events) > 0 && t.room > 0 {
+				f.burst(ctx, t, &current)
+			}
 		case t.redrive:
-			f.redrive(ctx, t)
+			yield = f.redrive(ctx, t)
 		case len(current.events) == 0:
 			select {
 			case <-ctx.Done():

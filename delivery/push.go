@@ -185,8 +185,9 @@ func letters(subscription uuid.UUID, events []Outgoing, why *Undeliverable) []st
 	return list
 }
 
-// redrive delivers the oldest dead letters that were asked for again. They keep their order; what is new waits.
-func (f *feed) redrive(ctx context.Context, t turn) {
+// redrive delivers the oldest dead letters that were asked for again. They keep their order, and go before what is new. It tells whether they have
+// failed again.
+func (f *feed) redrive(ctx context.Context, t turn) (again bool) {
 	limit := 1
 	if t.batch {
 		limit = t.limit
@@ -207,7 +208,7 @@ func (f *feed) redrive(ctx context.Context, t turn) {
 		var delivered []int64
 		var failed []store.DeadLetter
 		if errors.As(err, &undeliverable) {
-			failed, err = letters(f.ref.ID, events, undeliverable), nil
+			failed, err, again = letters(f.ref.ID, events, undeliverable), nil, true
 		}
 		if err == nil && failed == nil {
 			f.m.metrics.delivered.Add(float64(len(events)))
@@ -228,4 +229,5 @@ func (f *feed) redrive(ctx context.Context, t turn) {
 		f.redriven = true
 		f.mu.Unlock()
 	}
+	return again
 }

@@ -198,6 +198,35 @@ func TestDeadLettersAndTheirRedrive(t *testing.T) {
 	eventually(t, "what is new goes on", func() bool { return n.status("hook").Position == 7 })
 }
 
+// Dead letters that fail again and again do not starve what is new.
+func TestNewEventsGetTurnsBetweenFailingRedrives(t *testing.T) {
+	const letters = 40
+	n := newNode(t, pgtest.New(t), nil)
+	var n2 atomic.Pointer[node]
+	r := newReceiver(t, func(w http.ResponseWriter, p posted) {
+		if p.list[0] <= letters {
+			if w := n2.Load(); w != nil && p.list[0] == 1 {
+				n2.Store(nil)
+				w.append(2) // while the first is redriven
+			}
+			fail(w)
+		}
+	})
+	sub := n.put("hook", r.URL, fmt.Sprintf(quick, 0))
+	n.append(letters)
+	eventually(t, "all are given up", func() bool { return n.status("hook").DeadLetters == letters })
+	n2.Store(n)
+	if count, err := n.db.Redrive(context.Background(), sub, nil); err != nil || count != letters {
+		t.Fatalf("redrive: %d, %v", count, err)
+	}
+	eventually(t, "all have failed again", func() bool { return len(r.sequences()) == 2*letters+2 })
+	got := r.sequences()[letters:]
+	last := slices.Index(got, letters+2)
+	if last < 0 || last > letters || got[0] != 1 || slices.Index(got, letters+1) > last {
+		t.Errorf("the order is %v", got)
+	}
+}
+
 // A process that dies between tries: the next one goes on counting where it was, and neither loses nor skips anything.
 func TestRestartInTheMiddleOfTries(t *testing.T) {
 	url := pgtest.New(t)
