@@ -63,8 +63,10 @@ func (n *Network) changeMembers(ctx context.Context, r MemberRequest, method str
 	if err != nil {
 		return none, fmt.Errorf("encode %s: %w", method, err)
 	}
-	text, err := json.Marshal(map[string]any{"type": "network", "method": method, "input": input, "key": store.Account(r.Key.Bytes()),
-		"location": map[string]string{"address": store.Account(n.cfg.PinContract.Bytes())}})
+	text, err := json.Marshal(map[string]any{
+		"type": "network", "method": method, "input": input, "key": store.Account(r.Key.Bytes()),
+		"location": map[string]string{"address": store.Account(n.cfg.PinContract.Bytes())},
+	})
 	if err != nil {
 		return none, fmt.Errorf("describe %s: %w", method, err)
 	}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +35,7 @@ func BenchmarkNetwork(b *testing.B) {
 
 		const messages, callers = 10_000, 64
 		before := carol.confirmedMessages(b)
+		busy := carol.cpu(b)
 		began := time.Now()
 		flood(b, alice.url, messages, callers)
 		accepted := time.Since(began)
@@ -40,6 +44,7 @@ func BenchmarkNetwork(b *testing.B) {
 		}
 		b.ReportMetric(messages/accepted.Seconds(), "accepted/s")
 		b.ReportMetric(messages/time.Since(began).Seconds(), "confirmed/s")
+		b.ReportMetric((carol.cpu(b)-busy).Seconds()*1000/messages, "cpu-ms/received")
 
 		began = time.Now()
 		dave := alice.join(b, "dave", 4, "--log-level", "warn")
@@ -57,6 +62,23 @@ func (s *service) reaches(b *testing.B, want int64) {
 			b.Fatalf("it has %d messages of %d", s.confirmedMessages(b), want)
 		}
 	}
+}
+
+// cpu is the processor time that the process has used, where the system tells it: a steadier figure than rates on a busy machine.
+func (p *process) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks int64
+	for _, f := range fields[11:13] { // user and system
+		n, err := strconv.ParseInt(f, 10, 64)
+		must(b, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // everywhere measures, for n broadcasts one after the other, how long each took until the last of the members had told its application.
