@@ -101,3 +101,22 @@ func TestReceiptsOfManyTransactions(t *testing.T) {
 		})
 	}
 }
+
+func TestUnknownMethodsInTheWordsOfNodes(t *testing.T) {
+	t.Parallel()
+	for text, code := range map[string]int{
+		"the method eth_x does not exist/is not available":           -32601, // geth
+		"data did not match any variant of untagged enum EthRpcCall": -32602, // anvil
+		"Method not enabled": -32604, // Besu
+	} {
+		if err := (jsonRPCError{code: code, message: text}); !notOffered(err) {
+			t.Errorf("%q means that the method is not offered", text)
+		}
+	}
+	if err := (jsonRPCError{code: -32602, message: "data did not match any variant of untagged enum EthRpcCall"}); !unknownMethod(err) {
+		t.Error("anvil's words are not known")
+	}
+	if err := (jsonRPCError{code: -32000, message: "header not found"}); notOffered(err) || unknownMethod(err) {
+		t.Error("a missing header is no missing method")
+	}
+}

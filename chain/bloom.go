@@ -196,6 +196,9 @@ func unknownMethod(err rpc.Error) bool {
 		return true
 	}
 	text := strings.ToLower(err.Error())
+	if strings.Contains(text, "did not match any variant") { // anvil's words
+		return true
+	}
 	for _, words := range []string{"method not found", "does not exist", "unsupported method", "not supported", "not available", "not allowed", "not whitelisted"} {
 		if strings.Contains(text, words) && strings.Contains(text, "method") {
 			return true
