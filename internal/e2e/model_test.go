@@ -107,7 +107,8 @@ type eventWorld struct {
 	name     string
 	window   int
 	next     int            // the next event's number
-	blocks   [][]int        // the numbers in each block since the beginning
+	start    uint64         // the head at the beginning
+	blocks   [][]int        // the numbers in each block since then
 	history  []heardEntry   // what must be recorded, in order
 	acked    map[int64]bool // sequences
 	sessions []*modelSession
@@ -115,29 +116,47 @@ type eventWorld struct {
 	position int64 // the highest that the store has shown
 }
 
-// mine makes a block with some events.
+// mine sends some events and makes blocks until they are in one.
 func (w *eventWorld) mine(t *rapid.T) {
-	nonce, err := w.chain.Client().PendingNonceAt(context.Background(), w.chain.Accounts[2].Address)
+	// Not the pool's view, which a reorganisation changes a moment later than the chain.
+	nonce, err := w.chain.Client().NonceAt(context.Background(), w.chain.Accounts[2].Address, nil)
 	must(w.outer, err)
-	var block []int
-	for i := range rapid.IntRange(0, 4).Draw(t, "events") {
+	events := rapid.IntRange(0, 4).Draw(t, "events")
+	for i := range events {
 		data, err := contracts.SimpleStorage().Parsed.Pack("set", big.NewInt(int64(w.next)))
 		must(w.outer, err)
 		w.chain.SendRaw(w.outer, 2, &types.DynamicFeeTx{
 			ChainID: big.NewInt(devnet.ChainID), Nonce: nonce + uint64(i), To: &w.storage, Data: data, Gas: 200_000, GasTipCap: big.NewInt(1),
 			GasFeeCap: big.NewInt(1_000_000_000),
 		})
-		block = append(block, w.next)
 		w.next++
 	}
 	w.chain.Mine(1)
-	w.blocks = append(w.blocks, block)
-	w.received(block)
+	w.takeBlocks(events)
 }
 
-func (w *eventWorld) received(numbers []int) {
-	for _, n := range numbers {
-		w.history = append(w.history, heardEntry{store.EventBlockchainReceived, n})
+// takeBlocks takes the new blocks into the model, and makes more until they hold so many events.
+func (w *eventWorld) takeBlocks(events int) {
+	for tries := 0; ; tries++ {
+		for n := w.start + uint64(len(w.blocks)) + 1; n <= w.chain.Head(); n++ {
+			block, err := w.chain.Client().BlockByNumber(context.Background(), new(big.Int).SetUint64(n))
+			must(w.outer, err)
+			var numbers []int
+			for _, tx := range block.Transactions() {
+				number := int(new(big.Int).SetBytes(tx.Data()[4:]).Int64())
+				numbers = append(numbers, number)
+				w.history = append(w.history, heardEntry{store.EventBlockchainReceived, number})
+			}
+			w.blocks = append(w.blocks, numbers)
+			events -= len(numbers)
+		}
+		if events <= 0 {
+			return
+		}
+		if tries > 100 {
+			w.t.Fatalf("%d transactions are not mined", events)
+		}
+		w.chain.Mine(1)
 	}
 }
 
@@ -147,25 +166,17 @@ func (w *eventWorld) reorganise(t *rapid.T) {
 		return
 	}
 	depth := rapid.IntRange(1, min(4, len(w.blocks))).Draw(t, "depth")
-	undone := w.blocks[len(w.blocks)-depth:]
+	undone := slices.Concat(w.blocks[len(w.blocks)-depth:]...)
 	w.blocks = w.blocks[:len(w.blocks)-depth]
-	var numbers []int
-	for _, block := range undone {
-		numbers = append(numbers, block...)
-	}
-	for _, n := range slices.Backward(numbers) {
+	for _, n := range slices.Backward(undone) {
 		w.history = append(w.history, heardEntry{store.EventBlockchainRemoved, n})
 	}
 	if rapid.Bool().Draw(t, "again") {
 		w.chain.Reorg(w.outer, depth)
-		w.received(numbers)
+		w.takeBlocks(len(undone))
 	} else {
 		w.chain.ReorgDropping(w.outer, depth)
-		numbers = nil
-	}
-	w.blocks = append(w.blocks, numbers)
-	for range depth {
-		w.blocks = append(w.blocks, nil)
+		w.takeBlocks(0)
 	}
 }
 
@@ -394,6 +405,7 @@ func TestEventModel(t *testing.T) {
 			next: 1, acked: map[int64]bool{},
 		}
 		w.storage = w.chain.Deploy(t, contracts.SimpleStorage())
+		w.start = w.chain.Head()
 		for i := range w.halves {
 			w.halves[i] = startHalf(t, w.chain, w.url)
 		}
