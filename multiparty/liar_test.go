@@ -332,3 +332,32 @@ func TestARotatedKeyKeepsItsDefinitions(t *testing.T) {
 		return err == nil && !slices.ContainsFunc(members, func(m store.Member) bool { return m.Name == "carol" }), err
 	})
 }
+
+// Thousands of batches that are nothing cost the others time, and nothing else.
+func TestThousandsOfLyingBatchesHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const lies = 2000
+	w := newWorld(t)
+	w.register(t, 1, "alice")
+	w.register(t, liar, "liar")
+	a := w.join(t, 1, "alice")
+	first := a.say(t, `"before"`)
+	if err := a.WaitConfirmed(limited(t), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	for range lies {
+		w.pinAs(t, liar, uuid.New(), [32]byte{}, "", []byte("noise"))
+	}
+	last := a.say(t, `"after"`)
+	eventually(t, "the message after the lies arrives", func() (bool, error) {
+		m, err := a.db.Message(context.Background(), a.namespace, last.ID)
+		return err == nil && m.State == store.StateConfirmed, err
+	})
+	refused, err := a.db.RefusedPins(context.Background(), a.namespace, 2*lies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(refused) != lies {
+		t.Errorf("%d batches were refused, want %d", len(refused), lies)
+	}
+}
