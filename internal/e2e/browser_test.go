@@ -127,6 +127,8 @@ func (v *visit) execute(t *testing.T, operation, body string) (status, answer st
 	if body != "" {
 		// As a person does: select what stands there, and type over it.
 		text := operation + " textarea.body-param__text"
+		// The page may draw the text after the button below it.
+		v.do(t, "wait for the text of "+operation, chromedp.WaitVisible(chromedp.CSS(text)))
 		_ = ask(t, v, "select the text", chromedp.Evaluate[any](`document.querySelector("`+text+`").select()`))
 		v.do(t, "fill in "+operation, chromedp.SendKeys(chromedp.CSS(text), body))
 	}
