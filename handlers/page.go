@@ -2,8 +2,9 @@ package handlers
 
 import (
 	"context"
+	"maps"
 	"net/url"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func withListQuery(ctx context.Context, query url.Values, known map[string]bool)
 	p := store.Page{Filters: map[string]string{}}
 	for name, values := range query {
 		if !known[name] {
-			return nil, pactwire.Invalid(name, "is not a parameter of this collection; there are %s", strings.Join(sortedNames(known), ", "))
+			return nil, pactwire.Invalid(name, "is not a parameter of this collection; there are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if len(values) != 1 {
 			return nil, pactwire.Invalid(name, "must be given once")
@@ -49,15 +50,6 @@ func withListQuery(ctx context.Context, query url.Values, known map[string]bool)
 func page(ctx context.Context) store.Page {
 	p, _ := ctx.Value(listQueryKey{}).(store.Page)
 	return p
-}
-
-func sortedNames(known map[string]bool) []string {
-	names := make([]string, 0, len(known))
-	for name := range known {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	return names
 }
 
 // counted makes the answer to count=true.

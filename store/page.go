@@ -5,7 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	pactwire "github.com/pactwire/pactwire"
@@ -138,12 +139,7 @@ func (l listing) order(p Page) (by column, descending bool, err error) {
 
 func (l listing) conditions(namespace string, p Page) (string, []any, error) {
 	where, args := []string{l.where}, []any{namespace}
-	fields := make([]string, 0, len(p.Filters))
-	for field := range p.Filters {
-		fields = append(fields, field)
-	}
-	sort.Strings(fields)
-	for _, field := range fields {
+	for _, field := range slices.Sorted(maps.Keys(p.Filters)) {
 		if strings.ContainsRune(p.Filters[field], 0) {
 			return "", nil, pactwire.Invalid(field, "must not hold a NUL character")
 		}
@@ -170,12 +166,7 @@ func (l listing) badValue(err error) error {
 }
 
 func names(fields map[string]column) string {
-	all := make([]string, 0, len(fields))
-	for name := range fields {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return strings.Join(all, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
 }
 
 // String encodes the cursor.
