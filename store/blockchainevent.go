@@ -38,17 +38,3 @@ func (db *DB) BlockchainEvent(ctx context.Context, namespace string, id uuid.UUI
 		WHERE b.namespace = $1 AND b.id = $2`, namespace, id)
 	return b, missing(err, "blockchain event", id.String(), "read blockchain event "+id.String())
 }
-
-// BlockchainEvents returns one page of a namespace's records.
-func (db *DB) BlockchainEvents(ctx context.Context, namespace string, p Page) ([]BlockchainEvent, PageInfo, error) {
-	return list[BlockchainEvent](ctx, db, listing{
-		resource: "blockchain event", columns: blockchainEventColumns,
-		from:  "blockchain_events b LEFT JOIN events e ON e.namespace = b.namespace AND e.sequence = b.sequence",
-		where: "b.namespace = $1", key: column{"b.sequence", "bigint"},
-		fields: map[string]column{
-			"id": {"b.id", "uuid"}, "name": {"b.name", "text"}, "listener": {"b.listener", "uuid"}, "protocolId": {"b.protocol_id", "text"},
-			"sequence": {"b.sequence", "bigint"}, "timestamp": {"b.timestamp", "timestamptz"},
-		},
-		match: map[string]string{"tx.blockchainId": "b.tx_hash = decode(regexp_replace(CAST(%s AS text), '^0x', ''), 'hex')"},
-	}, namespace, p)
-}

@@ -81,18 +81,6 @@ func (db *DB) Listener(ctx context.Context, namespace, nameOrID string) (Listene
 	return l, missing(err, "listener", nameOrID, "read listener "+nameOrID)
 }
 
-// Listeners returns one page of a namespace's listeners.
-func (db *DB) Listeners(ctx context.Context, namespace string, p Page) ([]Listener, PageInfo, error) {
-	return list[Listener](ctx, db, listing{
-		resource: "listener", columns: listenerColumns, from: "listeners", where: "namespace = $1", key: column{"id", "uuid"},
-		fields: map[string]column{
-			"id": {"id", "uuid"}, "name": {"name", "text"}, "topic": {"topic", "text"}, "signature": {"signature", "text"},
-			"protocolId": {"protocol_id", "text"}, "created": {"created", "timestamptz"},
-		},
-		match: map[string]string{"interface": "interface = CAST(%s AS uuid)"},
-	}, namespace, p)
-}
-
 // ListenersOfChain returns all listeners of a chain, of whatever namespace.
 func (db *DB) ListenersOfChain(ctx context.Context, chain string) ([]Listener, error) {
 	var list []Listener
