@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pactwire/pactwire/contracts"
 )
@@ -25,10 +27,12 @@ func load(b *testing.B, clients int, url, body string, header http.Header) {
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var sending sync.WaitGroup
+	taken := make([][]time.Duration, clients)
 	b.ResetTimer()
-	for range clients {
+	for n := range clients {
 		sending.Go(func() {
 			for left.Add(-1) >= 0 {
+				began := time.Now()
 				method := http.MethodGet
 				if body != "" {
 					method = http.MethodPost
@@ -51,11 +55,24 @@ func load(b *testing.B, clients int, url, body string, header http.Header) {
 					b.Errorf("%s answered %d: %.200s %v", url, response.StatusCode, answer, err)
 					return
 				}
+				taken[n] = append(taken[n], time.Since(began))
 			}
 		})
 	}
 	sending.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	reportLatency(b, slices.Concat(taken...))
+}
+
+// reportLatency reports the median and the 99th percentile.
+func reportLatency(b *testing.B, taken []time.Duration) {
+	b.Helper()
+	if len(taken) == 0 {
+		return
+	}
+	slices.Sort(taken)
+	b.ReportMetric(float64(taken[len(taken)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(taken[len(taken)*99/100].Microseconds()), "p99-µs")
 }
 
 // BenchmarkQuery compares a query through the service with the same call sent to the same node directly over HTTP.
@@ -83,7 +100,9 @@ func BenchmarkInvoke(b *testing.B) {
 	js := http.Header{"Content-Type": {"application/json"}}
 	for _, n := range []int{1, clients} {
 		b.Run(fmt.Sprintf("confirmed/%d", n), func(b *testing.B) {
+			before := s.chain.Head()
 			load(b, n, s.url+"/api/v1/namespaces/default/apis/simple/invoke/set?confirm=true", `{"input":{"newValue":1}}`, js)
+			b.ReportMetric(float64(b.N)/float64(s.chain.Head()-before), "tx/block")
 		})
 		b.Run(fmt.Sprintf("accepted/%d", n), func(b *testing.B) {
 			load(b, n, s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":1}}`, js)

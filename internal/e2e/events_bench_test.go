@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"math/big"
-	"slices"
 	"testing"
 	"time"
 
@@ -60,7 +59,5 @@ func BenchmarkMinedToFrame(b *testing.B) {
 	for b.Loop() {
 		taken = append(taken, round())
 	}
-	slices.Sort(taken)
-	b.ReportMetric(float64(taken[len(taken)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(taken[len(taken)*99/100].Microseconds()), "p99-µs")
+	reportLatency(b, taken)
 }
