@@ -13,10 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth"
-	"github.com/ethereum/go-ethereum/eth/catalyst"
 	"github.com/ethereum/go-ethereum/eth/filters"
 	"github.com/ethereum/go-ethereum/node"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -35,7 +33,6 @@ type Chain struct {
 	log     *slog.Logger
 	node    *node.Node
 	eth     *eth.Ethereum
-	beacon  *catalyst.SimulatedBeacon
 	durable bool
 	auto    atomic.Bool
 
@@ -92,10 +89,7 @@ func (c *Chain) start(settings *eth.Config, journal []*types.Transaction, auto b
 	if err := c.node.Start(); err != nil {
 		return fmt.Errorf("start the dev chain: %w", err)
 	}
-	// Period 0 leaves the making of blocks to us.
-	if c.beacon, err = catalyst.NewSimulatedBeacon(0, common.Address{}, c.eth); err != nil {
-		return fmt.Errorf("start the dev chain's block production: %w", err)
-	}
+	c.eth.SetSynced() // there is nobody to learn blocks from
 	if c.eth.BlockChain().CurrentBlock().Number.Sign() == 0 {
 		// Until block 1 exists a node answers "transaction indexing is in progress" to every question for a receipt.
 		c.Mine()
@@ -181,7 +175,7 @@ func (c *Chain) Stop() error {
 		c.loops.Wait()
 		c.sealing.Lock()
 		defer c.sealing.Unlock()
-		c.stopErr = errors.Join(c.beacon.Stop(), c.node.Close())
+		c.stopErr = c.node.Close()
 	})
 	return c.stopErr
 }

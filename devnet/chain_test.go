@@ -18,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/pactwire/pactwire/contracts"
@@ -371,6 +372,43 @@ func BenchmarkSealing(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
 			b.ReportMetric(float64(b.N)/float64(chain.Head().Number.Uint64()-head), "tx/block")
+		})
+	}
+}
+
+// BenchmarkBlock is a round of so many transactions through the WebSocket endpoint, until the head that they bring is announced.
+func BenchmarkBlock(b *testing.B) {
+	for _, size := range []int{1, 8, 64} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			chain := startChain(b, devnet.ChainConfig{})
+			client, err := rpc.Dial(chain.WSURL())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer client.Close()
+			accounts, _ := devnet.Accounts()
+			heads := make(chan *types.Header, 256)
+			subscription, err := ethclient.NewClient(client).SubscribeNewHead(b.Context(), heads)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer subscription.Unsubscribe()
+			nonce := uint64(0)
+			for b.Loop() {
+				batch := make([]rpc.BatchElem, size)
+				for i := range batch {
+					raw, _ := transfer(accounts[0], nonce).MarshalBinary()
+					batch[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{fmt.Sprintf("0x%x", raw)}, Result: new(string)}
+					nonce++
+				}
+				if err := client.BatchCall(batch); err != nil || batch[0].Error != nil {
+					b.Fatal(err, batch[0].Error)
+				}
+				for gas := uint64(0); gas < uint64(size)*params.TxGas; {
+					gas += (<-heads).GasUsed
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*size), "µs/tx")
 		})
 	}
 }

@@ -56,6 +56,7 @@ func ethConfig(persistent bool) (*ethconfig.Config, error) {
 	// Each block's state goes to the database with the block, so that a kill at any time leaves nothing to repair.
 	cfg.StateScheme = "hash"
 	cfg.NoPruning = true
+	cfg.NoPrefetch = true // blocks are small, and what would be fetched ahead lies in memory
 	cfg.SnapshotCache = 0
 	cfg.TransactionHistory = 0 // receipts of every transaction, for ever
 	cfg.LogNoHistory = true    // the index lags behind the head; the blocks' own filters are exact

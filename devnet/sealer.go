@@ -2,13 +2,16 @@ package devnet
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/miner"
 )
 
 // startSealing makes a block whenever transactions wait. What gathers while one block is made goes into the next: under
@@ -55,16 +58,12 @@ func (c *Chain) wakeSealer() {
 func (c *Chain) sealWaiting() bool {
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
-	if waiting, _ := c.eth.TxPool().Stats(); !c.auto.Load() || waiting == 0 {
+	if !c.auto.Load() || !c.anyWaiting() {
 		return false
 	}
 	before := c.eth.BlockChain().CurrentBlock()
-	block := c.commit()
+	block := c.commit(time.Now())
 	if block == nil {
-		return false
-	}
-	// The pool forgets mined transactions in the background; counting before it has would give empty blocks.
-	if err := c.eth.TxPool().Sync(); err != nil {
 		return false
 	}
 	if len(block.Transactions()) > 0 {
@@ -74,13 +73,31 @@ func (c *Chain) sealWaiting() bool {
 	return block.BaseFee().Cmp(before.BaseFee) < 0
 }
 
+// anyWaiting tells whether the pool has a transaction that is not mined yet. The pool forgets what is mined in the background, some time after the block;
+// waiting for that would hold up the next block.
+func (c *Chain) anyWaiting() bool {
+	waiting, _ := c.eth.TxPool().Pending(txpool.PendingFilter{})
+	if len(waiting) == 0 {
+		return false
+	}
+	state, err := c.eth.BlockChain().State()
+	if err != nil {
+		return true
+	}
+	for account, transactions := range waiting {
+		last := transactions[len(transactions)-1].Resolve()
+		if last != nil && last.Nonce() >= state.GetNonce(account) {
+			return true
+		}
+	}
+	return false
+}
+
 // commit makes a block of what waits and has it on disk when it returns. Nil means that none was made.
-func (c *Chain) commit() *types.Block {
-	chain := c.eth.BlockChain()
-	before := chain.CurrentBlock().Hash()
-	hash := c.beacon.Commit()
-	if hash == before {
-		c.log.Warn("the dev chain made no block")
+func (c *Chain) commit(at time.Time) *types.Block {
+	block, err := c.seal(at)
+	if err != nil {
+		c.log.Warn("the dev chain made no block", "error", err)
 		return nil
 	}
 	if c.durable {
@@ -88,14 +105,49 @@ func (c *Chain) commit() *types.Block {
 			c.log.Warn("the dev chain's block is not safe on disk", "error", err)
 		}
 	}
-	return chain.GetBlockByHash(hash)
+	return block
 }
+
+// seal builds a block of what waits, runs it as a node runs a block from elsewhere, and makes it the head. The node's own simulated beacon takes the long
+// way that a consensus client would take: it builds an empty block too, encodes the block, and reads it back, with the sender of each transaction recovered
+// anew.
+func (c *Chain) seal(at time.Time) (*types.Block, error) {
+	chain := c.eth.BlockChain()
+	parent := chain.CurrentBlock()
+	args := &miner.BuildPayloadArgs{
+		Parent: parent.Hash(), Timestamp: max(uint64(at.Unix()), parent.Time+1), Withdrawals: types.Withdrawals{}, BeaconRoot: new(common.Hash),
+	}
+	_, _ = rand.Read(args.Random[:]) // it never fails
+	block, _, err := c.eth.Miner().BuildTestingPayload(args, nil, false, nil)
+	if err != nil {
+		return nil, fmt.Errorf("build a block: %w", err)
+	}
+	if _, err := chain.InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
+		return nil, fmt.Errorf("insert block %s: %w", block.Number(), err)
+	}
+	if _, err := chain.SetCanonical(block); err != nil {
+		return nil, fmt.Errorf("make block %s the head: %w", block.Number(), err)
+	}
+	c.finalize(block)
+	return block, nil
+}
+
+// finalize says which blocks are "safe" and "finalized": the head, and, like on the chains that people know, the newest that ends an epoch.
+func (c *Chain) finalize(head *types.Block) {
+	chain := c.eth.BlockChain()
+	chain.SetSafe(head.Header())
+	if final := chain.GetHeaderByNumber(head.NumberU64() / epoch * epoch); final != nil {
+		chain.SetFinalized(final)
+	}
+}
+
+const epoch = 32 // blocks
 
 // Mine makes one block, empty or not, and returns its hash.
 func (c *Chain) Mine() common.Hash {
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
-	c.commit()
+	c.commit(time.Now())
 	return c.eth.BlockChain().CurrentBlock().Hash()
 }
 
@@ -111,7 +163,10 @@ func (c *Chain) SetAutomine(on bool) {
 func (c *Chain) AdjustTime(by time.Duration) error {
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
-	if err := c.beacon.AdjustTime(by); err != nil {
+	if waiting, _ := c.eth.TxPool().Stats(); waiting > 0 {
+		return errors.New("adjust the chain's time: transactions wait for a block")
+	}
+	if _, err := c.seal(time.Unix(int64(c.Head().Time), 0).Add(by)); err != nil { //nolint:gosec // a time of day
 		return fmt.Errorf("adjust the chain's time: %w", err)
 	}
 	return nil
@@ -139,7 +194,7 @@ func (c *Chain) Rewind(blocks uint64) ([]*types.Transaction, error) {
 		return nil, fmt.Errorf("rewind the chain: %w", err)
 	}
 	c.eth.TxPool().Clear()
-	if err := c.beacon.Fork(parent.Hash()); err != nil {
+	if _, err := chain.SetCanonical(parent); err != nil {
 		return nil, fmt.Errorf("rewind the chain: %w", err)
 	}
 	if err := c.eth.TxPool().Sync(); err != nil {
