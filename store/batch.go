@@ -164,28 +164,28 @@ func (db *DB) RejectFailedBatches(ctx context.Context, lease Lease, namespace st
 		Batch
 		Error string `db:"error"`
 	}
-	err := db.inTx(ctx, "reject the failed batches of namespace "+namespace, func(tx *sqlx.Tx) error {
+	err := db.inTxAppending(ctx, "reject the failed batches of namespace "+namespace, func(tx *sqlx.Tx) ([]Event, error) {
 		if err := checkLease(ctx, tx, lease); err != nil {
-			return err
+			return nil, err
 		}
 		err := tx.SelectContext(ctx, &failed, `
 			SELECT b.id, b.author, o.error FROM batches b JOIN operations o ON o.id = b.operation
 			WHERE b.namespace = $1 AND b.state = 'sent' AND o.status = 'Failed' ORDER BY b.id LIMIT 100 FOR UPDATE OF b`, namespace)
 		if err != nil {
-			return fmt.Errorf("look for them: %w", err)
+			return nil, fmt.Errorf("look for them: %w", err)
 		}
 		var events []Event
 		for _, b := range failed {
 			rejected, err := rejectBatch(ctx, tx, namespace, b.ID, b.Author, "the batch could not be pinned: "+b.Error)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			events = append(events, rejected...)
 		}
-		return appendHistory(ctx, tx, events)
+		return events, nil
 	})
 	if err == nil && len(failed) > 0 {
-		db.Notify(TopicHistory(namespace), TopicAPIs(namespace))
+		db.Notify(TopicAPIs(namespace))
 	}
 	return len(failed), err
 }

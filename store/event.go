@@ -134,7 +134,6 @@ func (db *DB) HeadSequence(ctx context.Context, namespace string) (int64, error)
 // AppendEvents appends events to the histories of their namespaces, in a transaction of its own, and fills in their sequences. Events without an
 // id or a time get them.
 func (db *DB) AppendEvents(ctx context.Context, events []Event) error {
-	topics := make(map[string]struct{})
 	for i := range events {
 		if events[i].ID == uuid.Nil {
 			events[i].ID = NewID()
@@ -142,14 +141,6 @@ func (db *DB) AppendEvents(ctx context.Context, events []Event) error {
 		if events[i].Created.IsZero() {
 			events[i].Created = Now()
 		}
-		topics[TopicHistory(events[i].Namespace)] = struct{}{}
 	}
-	err := db.inTx(ctx, fmt.Sprintf("append %d events", len(events)), func(tx *sqlx.Tx) error { return appendHistory(ctx, tx, events) })
-	if err != nil {
-		return err
-	}
-	for topic := range topics {
-		db.Notify(topic)
-	}
-	return nil
+	return db.inTxAppending(ctx, fmt.Sprintf("append %d events", len(events)), func(*sqlx.Tx) ([]Event, error) { return events, nil })
 }

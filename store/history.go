@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,63 +55,100 @@ type Event struct {
 	Body string `db:"body"`
 }
 
+// The row locks of the namespaces are taken in the order of their names, so that two transactions cannot block each other for ever. What is asked for is how far
+// each history reached before.
 const sqlAppendHistory = `
-	INSERT INTO events (namespace, sequence, id, type, reference, transaction, topic, created, listener, name, author, tag, "group", topics,
-		tx_type, body_key, body)
-	SELECT namespace, sequence, id, type, reference, transaction, topic, created, listener, name, author, tag, "group",
-		CASE WHEN topics IS NULL THEN NULL ELSE ARRAY(SELECT json_array_elements_text(CAST(topics AS json))) END, tx_type, body_key, body
-	FROM unnest(CAST($1 AS text[]), CAST($2 AS bigint[]), CAST($3 AS uuid[]), CAST($4 AS text[]), CAST($5 AS uuid[]), CAST($6 AS uuid[]),
-		CAST($7 AS text[]), CAST($8 AS timestamptz[]), CAST($9 AS uuid[]), CAST($10 AS text[]), CAST($11 AS text[]), CAST($12 AS text[]),
-		CAST($13 AS text[]), CAST($14 AS text[]), CAST($15 AS text[]), CAST($16 AS text[]), CAST($17 AS text[]))
-		AS e (namespace, sequence, id, type, reference, transaction, topic, created, listener, name, author, tag, "group", topics, tx_type,
-			body_key, body)`
+	WITH given AS (
+		SELECT * FROM unnest(CAST($1 AS text[]), CAST($2 AS uuid[]), CAST($3 AS text[]), CAST($4 AS uuid[]), CAST($5 AS uuid[]), CAST($6 AS text[]),
+			CAST($7 AS timestamptz[]), CAST($8 AS uuid[]), CAST($9 AS text[]), CAST($10 AS text[]), CAST($11 AS text[]), CAST($12 AS text[]),
+			CAST($13 AS text[]), CAST($14 AS text[]), CAST($15 AS text[]), CAST($16 AS text[]), CAST($17 AS bigint[]))
+			AS e (namespace, id, type, reference, transaction, topic, created, listener, name, author, tag, "group", topics, tx_type, body_key, body, place)
+	), locked AS (
+		SELECT n.name, c.events
+		FROM namespaces n JOIN unnest(CAST($18 AS text[]), CAST($19 AS bigint[])) AS c (name, events) ON c.name = n.name ORDER BY n.name FOR UPDATE OF n
+	), numbered AS (
+		UPDATE namespaces n SET sequence = n.sequence + l.events FROM locked l WHERE n.name = l.name RETURNING n.name, n.sequence - l.events AS before
+	), appended AS (
+		INSERT INTO events (namespace, sequence, id, type, reference, transaction, topic, created, listener, name, author, tag, "group", topics,
+			tx_type, body_key, body)
+		SELECT g.namespace, n.before + g.place, g.id, g.type, g.reference, g.transaction, g.topic, g.created, g.listener, g.name, g.author, g.tag, g."group",
+			CASE WHEN g.topics IS NULL THEN NULL ELSE ARRAY(SELECT json_array_elements_text(CAST(g.topics AS json))) END, g.tx_type, g.body_key, g.body
+		FROM given g JOIN numbered n ON n.name = g.namespace
+	)
+	SELECT name, before FROM numbered`
 
 // appendHistory numbers the events, in the order given within each namespace, and inserts them. It must be the last thing that a transaction does: it
-// takes the row locks of the namespaces, in the order of their names so that two transactions cannot block each other for ever,
-// and they are held until the commit. That makes sequence order the order of commits.
+// takes the row locks of the namespaces, and they are held until the commit. That makes sequence order the order of commits.
 // After the commit the caller notifies TopicHistory of each namespace.
-func appendHistory(ctx context.Context, tx *sqlx.Tx, events []Event) error {
+func (hot statements) appendHistory(ctx context.Context, tx *sqlx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	count := map[string]int64{}
-	for i := range events {
-		count[events[i].Namespace]++
-	}
-	names := make([]string, 0, len(count))
-	for name := range count {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	next := make(map[string]int64, len(names))
-	for _, name := range names {
-		var head int64
-		err := tx.GetContext(ctx, &head, `UPDATE namespaces SET sequence = sequence + $2 WHERE name = $1 RETURNING sequence`, name, count[name])
-		if err != nil {
-			return fmt.Errorf("number the events of namespace %s: %w", name, err)
-		}
-		next[name] = head - count[name] + 1
-	}
 	c := newEventColumns(len(events))
 	for i := range events {
-		e := &events[i]
-		e.Sequence = next[e.Namespace]
-		next[e.Namespace]++
-		if err := c.add(e); err != nil {
+		if err := c.add(&events[i]); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, sqlAppendHistory, c.arguments()...); err != nil {
+	var histories []struct {
+		Name   string `db:"name"`
+		Before int64  `db:"before"`
+	}
+	if err := hot.in(ctx, tx, sqlAppendHistory).SelectContext(ctx, &histories, c.arguments()...); err != nil {
 		return fmt.Errorf("append to the history: %w", err)
 	}
+	before := make(map[string]int64, len(histories))
+	for _, h := range histories {
+		before[h.Name] = h.Before
+	}
+	for i := range events {
+		reached, known := before[events[i].Namespace]
+		if !known {
+			return fmt.Errorf("append to the history: there is no namespace %s", events[i].Namespace)
+		}
+		events[i].Sequence = reached + c.place[i]
+	}
 	return nil
+}
+
+// inTxAppending is inTx for what is told in the history: it appends the events that fn returns, commits, and wakes those who wait for the histories.
+func (db *DB) inTxAppending(ctx context.Context, doing string, fn func(*sqlx.Tx) ([]Event, error)) error {
+	hot, err := db.prepareAll(ctx, sqlAppendHistory)
+	if err != nil {
+		return wrap(err, doing)
+	}
+	var events []Event
+	err = db.inTx(ctx, doing, func(tx *sqlx.Tx) (err error) {
+		if events, err = fn(tx); err != nil {
+			return err
+		}
+		return hot.appendHistory(ctx, tx, events)
+	})
+	if err == nil {
+		db.notifyHistories(events)
+	}
+	return err
+}
+
+// notifyHistories wakes those who wait for the histories that have got these events.
+func (db *DB) notifyHistories(events []Event) {
+	var topics []string
+	for i := range events {
+		if i == 0 || events[i].Namespace != events[i-1].Namespace {
+			topics = append(topics, TopicHistory(events[i].Namespace))
+		}
+	}
+	if len(topics) > 0 {
+		db.Notify(topics...)
+	}
 }
 
 // eventColumns holds events column by column, as unnest takes them.
 type eventColumns struct {
 	namespace, id, kind, reference, topic, created, bodyKey, body   []string
 	transaction, listener, name, author, tag, group, topics, txType []*string
-	sequence                                                        []int64
+	place                                                           []int64          // of each event among those of its namespace, from 1
+	count                                                           map[string]int64 // of each namespace
 }
 
 func newEventColumns(n int) *eventColumns {
@@ -121,13 +157,14 @@ func newEventColumns(n int) *eventColumns {
 	return &eventColumns{
 		namespace: text(), id: text(), kind: text(), reference: text(), topic: text(), created: text(), bodyKey: text(), body: text(),
 		transaction: nullable(), listener: nullable(), name: nullable(), author: nullable(), tag: nullable(), group: nullable(),
-		topics: nullable(), txType: nullable(), sequence: make([]int64, 0, n),
+		topics: nullable(), txType: nullable(), place: make([]int64, 0, n), count: map[string]int64{},
 	}
 }
 
 func (c *eventColumns) add(e *Event) error {
 	c.namespace = append(c.namespace, e.Namespace)
-	c.sequence = append(c.sequence, e.Sequence)
+	c.count[e.Namespace]++
+	c.place = append(c.place, c.count[e.Namespace])
 	c.id = append(c.id, e.ID.String())
 	c.kind = append(c.kind, e.Type)
 	c.reference = append(c.reference, e.Reference.String())
@@ -157,10 +194,14 @@ func (c *eventColumns) add(e *Event) error {
 }
 
 func (c *eventColumns) arguments() []any {
+	names, counts := make([]string, 0, len(c.count)), make([]int64, 0, len(c.count))
+	for name, n := range c.count {
+		names, counts = append(names, name), append(counts, n)
+	}
 	return []any{
-		pq.Array(c.namespace), pq.Array(c.sequence), pq.Array(c.id), pq.Array(c.kind), pq.Array(c.reference), pq.Array(c.transaction),
-		pq.Array(c.topic), pq.Array(c.created), pq.Array(c.listener), pq.Array(c.name), pq.Array(c.author), pq.Array(c.tag),
-		pq.Array(c.group), pq.Array(c.topics), pq.Array(c.txType), pq.Array(c.bodyKey), pq.Array(c.body),
+		pq.Array(c.namespace), pq.Array(c.id), pq.Array(c.kind), pq.Array(c.reference), pq.Array(c.transaction), pq.Array(c.topic),
+		pq.Array(c.created), pq.Array(c.listener), pq.Array(c.name), pq.Array(c.author), pq.Array(c.tag), pq.Array(c.group), pq.Array(c.topics),
+		pq.Array(c.txType), pq.Array(c.bodyKey), pq.Array(c.body), pq.Array(c.place), pq.Array(names), pq.Array(counts),
 	}
 }
 

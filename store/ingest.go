@@ -71,7 +71,7 @@ func (db *DB) ClaimChain(ctx context.Context, name string, lease Lease) (Chain, 
 // recorded once per listener, whatever ranges overlap. It returns ErrFenced when another reader has taken over, and ErrMoved when the live part does not
 // stand at From.
 func (db *DB) RecordBlocks(ctx context.Context, b BlockBatch) error {
-	hot, err := db.prepareAll(ctx, sqlMoveLive, sqlMoveCatchUp, sqlRememberBlocks, sqlRecorded, sqlAdvanceListeners, sqlInsertBlockchainEvents)
+	hot, err := db.prepareAll(ctx, sqlMoveLive, sqlMoveCatchUp, sqlRememberBlocks, sqlRecorded, sqlAdvanceListeners, sqlAppendHistory, sqlInsertBlockchainEvents)
 	if err != nil {
 		return wrap(err, "record blocks")
 	}
@@ -309,7 +309,7 @@ func (hot statements) insertEvents(ctx context.Context, tx *sqlx.Tx, events []Bl
 				Listener: &e.Listener, Name: &e.Name, BodyKey: BodyBlockchainEvent, Body: e.Body,
 			}
 		}
-		if err := appendHistory(ctx, tx, history); err != nil {
+		if err := hot.appendHistory(ctx, tx, history); err != nil {
 			return nil, err
 		}
 		var c recordColumns

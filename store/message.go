@@ -242,25 +242,21 @@ func (db *DB) CreateBroadcast(ctx context.Context, b *Broadcast) error {
 
 // RejectMessages gives up messages of this member that wait for a batch.
 func (db *DB) RejectMessages(ctx context.Context, lease Lease, namespace string, ids []uuid.UUID, reason string) error {
-	err := db.inTx(ctx, "reject messages of namespace "+namespace, func(tx *sqlx.Tx) error {
+	err := db.inTxAppending(ctx, "reject messages of namespace "+namespace, func(tx *sqlx.Tx) ([]Event, error) {
 		if err := checkLease(ctx, tx, lease); err != nil {
-			return err
+			return nil, err
 		}
 		var rejected []Message
 		err := tx.SelectContext(ctx, &rejected, `
 			UPDATE messages SET state = 'rejected', reason = $3 WHERE namespace = $1 AND id = ANY($2) AND state = 'ready'
 			RETURNING `+messageColumns, namespace, pq.Array(ids), reason)
 		if err != nil {
-			return fmt.Errorf("reject the messages: %w", err)
+			return nil, fmt.Errorf("reject the messages: %w", err)
 		}
-		events, err := rejectDefinitions(ctx, tx, namespace, rejected)
-		if err != nil {
-			return err
-		}
-		return appendHistory(ctx, tx, events)
+		return rejectDefinitions(ctx, tx, namespace, rejected)
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace), TopicAPIs(namespace))
+		db.Notify(TopicAPIs(namespace))
 	}
 	return err
 }

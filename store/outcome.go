@@ -59,15 +59,14 @@ func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outc
 	if err != nil {
 		return wrap(err, "finish operations")
 	}
-	var events []Event
-	err = db.inTx(ctx, "finish operations", func(tx *sqlx.Tx) error {
+	return db.inTxAppending(ctx, "finish operations", func(tx *sqlx.Tx) (events []Event, err error) {
 		if err := checkLease(ctx, tx, lease); err != nil {
-			return err
+			return nil, err
 		}
 		now := Now()
 		var rows []operationRow
 		if err := tx.StmtxContext(ctx, statement).SelectContext(ctx, &rows, append(columns, now)...); err != nil {
-			return fmt.Errorf("update the operations: %w", err)
+			return nil, fmt.Errorf("update the operations: %w", err)
 		}
 		sort.Slice(rows, func(i, j int) bool { return order[rows[i].ID] < order[rows[j].ID] })
 		for i := range rows {
@@ -76,28 +75,17 @@ func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outc
 			}
 			op, err := rows[i].operation()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			event, err := op.event()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			event.Created = now
 			events = append(events, event)
 		}
-		return appendHistory(ctx, tx, events)
+		return events, nil
 	})
-	if err != nil {
-		return err
-	}
-	topics := map[string]struct{}{}
-	for i := range events {
-		topics[TopicHistory(events[i].Namespace)] = struct{}{}
-	}
-	for topic := range topics {
-		db.Notify(topic)
-	}
-	return nil
 }
 
 // event is the entry of the history that tells the outcome.

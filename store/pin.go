@@ -148,41 +148,38 @@ func (db *DB) RefusedPins(ctx context.Context, namespace string, limit int) ([]R
 // RefusePin records that the batch is not applied, and moves the namespace's position behind it. Where it is this member's own batch (same id, author
 // and hash, not decided before), its messages are rejected for the same reason.
 func (db *DB) RefusePin(ctx context.Context, lease Lease, namespace string, pin *Pin, batch *Batch, reason string) error {
-	err := db.inTx(ctx, "refuse batch "+batch.ID.String(), func(tx *sqlx.Tx) error {
+	err := db.inTxAppending(ctx, "refuse batch "+batch.ID.String(), func(tx *sqlx.Tx) ([]Event, error) {
 		if fresh, err := settlePin(ctx, tx, lease, namespace, pin); err != nil || !fresh {
-			return err
+			return nil, err
 		}
 		return refusePin(ctx, tx, namespace, pin, batch, reason)
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace), TopicMessages(namespace), TopicAPIs(namespace))
+		db.Notify(TopicMessages(namespace), TopicAPIs(namespace))
 	}
 	return err
 }
 
-func refusePin(ctx context.Context, tx *sqlx.Tx, namespace string, pin *Pin, batch *Batch, reason string) error {
+// refusePin returns the events that the refusal leads to.
+func refusePin(ctx context.Context, tx *sqlx.Tx, namespace string, pin *Pin, batch *Batch, reason string) ([]Event, error) {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO refused_pins (namespace, position, author, batch, block_number, tx_hash, reason, created)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		namespace, pin.Position, batch.Author, batch.ID, pin.BlockNumber, pin.TxHash, reason, Now())
 	if err != nil {
-		return fmt.Errorf("record the refusal: %w", err)
+		return nil, fmt.Errorf("record the refusal: %w", err)
 	}
 	var own []uuid.UUID
 	err = tx.SelectContext(ctx, &own, `
 		SELECT id FROM batches WHERE namespace = $1 AND id = $2 AND author = $3 AND hash = $4 AND operation IS NOT NULL AND pin IS NULL FOR UPDATE`,
 		namespace, batch.ID, batch.Author, batch.Hash)
 	if err != nil {
-		return fmt.Errorf("look for the own batch: %w", err)
+		return nil, fmt.Errorf("look for the own batch: %w", err)
 	}
 	if len(own) == 0 {
-		return nil
+		return nil, nil
 	}
-	events, err := rejectBatch(ctx, tx, namespace, batch.ID, batch.Author, reason)
-	if err != nil {
-		return err
-	}
-	return appendHistory(ctx, tx, events)
+	return rejectBatch(ctx, tx, namespace, batch.ID, batch.Author, reason)
 }
 
 // pinIsThere tells whether the log is still recorded, and keeps it so until the transaction ends: the reader deletes what a reorganisation took away.

@@ -33,9 +33,9 @@ type PinnedMessage struct {
 // its messages is a repetition. The same chain gives the same decisions on every member, whatever each has sent or deleted itself.
 func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBatch) (refused string, err error) {
 	namespace := b.Batch.Namespace
-	err = db.inTx(ctx, "apply batch "+b.Batch.ID.String(), func(tx *sqlx.Tx) error {
+	err = db.inTxAppending(ctx, "apply batch "+b.Batch.ID.String(), func(tx *sqlx.Tx) ([]Event, error) {
 		if applied, err := pinSettled(ctx, tx, namespace, pin); err != nil || applied {
-			return err
+			return nil, err
 		}
 		var events []Event
 		fresh, err := pinIsFresh(ctx, tx, pin, &b.Batch)
@@ -48,22 +48,22 @@ func (db *DB) ApplyBatch(ctx context.Context, lease Lease, pin *Pin, b *PinnedBa
 			}
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// The lease comes after the work: it cannot be renewed while a transaction has looked at it.
 		moved, err := settlePin(ctx, tx, lease, namespace, pin)
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case !moved:
-			return ErrFenced // somebody else has applied it meanwhile
+			return nil, ErrFenced // somebody else has applied it meanwhile
 		case refused != "":
 			return refusePin(ctx, tx, namespace, pin, &b.Batch, refused)
 		}
-		return appendHistory(ctx, tx, events)
+		return events, nil
 	})
 	if err == nil {
-		db.Notify(TopicHistory(namespace), TopicMessages(namespace), TopicAPIs(namespace))
+		db.Notify(TopicMessages(namespace), TopicAPIs(namespace))
 	}
 	return refused, err
 }

@@ -14,9 +14,13 @@ import (
 // as removed and told as EventBlockchainRemoved, the newest first; the history itself is never rewritten. Pins of such blocks go; what was applied of them stays applied. The live part and
 // whoever catches up go on at ancestor+1. It returns how many records were removed.
 func (db *DB) RewindChain(ctx context.Context, name string, lease Lease, ancestor int64) (int, error) {
+	hot, err := db.prepareAll(ctx, sqlAppendHistory)
+	if err != nil {
+		return 0, wrap(err, "rewind chain "+name)
+	}
 	removed := 0
 	namespaces := map[string]bool{}
-	err := db.inTx(ctx, fmt.Sprintf("rewind chain %s to block %d", name, ancestor), func(tx *sqlx.Tx) error {
+	err = db.inTx(ctx, fmt.Sprintf("rewind chain %s to block %d", name, ancestor), func(tx *sqlx.Tx) error {
 		result, err := tx.ExecContext(ctx, `
 			UPDATE chains SET epoch = $2, next_block = least(next_block, $3), pin_next = CASE WHEN pin_live THEN pin_next
 				ELSE least(pin_next, greatest(pin_block, $3)) END
@@ -37,7 +41,7 @@ func (db *DB) RewindChain(ctx context.Context, name string, lease Lease, ancesto
 			}
 		}
 		for {
-			n, err := removeRecords(ctx, tx, name, ancestor, namespaces)
+			n, err := hot.removeRecords(ctx, tx, name, ancestor, namespaces)
 			if err != nil {
 				return err
 			}
@@ -57,7 +61,7 @@ func (db *DB) RewindChain(ctx context.Context, name string, lease Lease, ancesto
 }
 
 // removeRecords marks up to rowsPerStatement records after the ancestor as removed, and tells the history.
-func removeRecords(ctx context.Context, tx *sqlx.Tx, chain string, ancestor int64, namespaces map[string]bool) (int, error) {
+func (hot statements) removeRecords(ctx context.Context, tx *sqlx.Tx, chain string, ancestor int64, namespaces map[string]bool) (int, error) {
 	var records []BlockchainEvent
 	err := tx.SelectContext(ctx, &records, `
 		SELECT `+blockchainEventColumns+`
@@ -83,7 +87,7 @@ func removeRecords(ctx context.Context, tx *sqlx.Tx, chain string, ancestor int6
 	if _, err := tx.ExecContext(ctx, `UPDATE blockchain_events SET removed = true WHERE id = ANY (CAST($1 AS uuid[]))`, pq.Array(ids)); err != nil {
 		return 0, fmt.Errorf("mark removed records: %w", err)
 	}
-	return len(records), appendHistory(ctx, tx, history)
+	return len(records), hot.appendHistory(ctx, tx, history)
 }
 
 func removedEvent(b *BlockchainEvent) Event {
