@@ -198,14 +198,26 @@ func (s *Server) inlineCall(namespace string, body *gen.InlineInvokeRequest) (ca
 
 // invoke checks, encodes, estimates and stores the transaction; with wait it returns the outcome.
 func (s *Server) invoke(ctx context.Context, c call, wait bool) (store.Operation, error) {
-	op, err := s.accept(ctx, c)
-	if err != nil || !wait {
-		return op, err
+	id := store.NewID()
+	if !wait {
+		return s.accept(ctx, c, id)
 	}
-	return s.outcomes[c.ns.Name].wait(ctx, op.ID)
+	awaited := s.db.Await(id)
+	defer awaited.Close()
+	op, err := s.accept(ctx, c, id)
+	switch {
+	case err != nil:
+		return op, err
+	case op.ID != id: // it was accepted before, and may have ended
+		op, err = s.db.AwaitOperation(ctx, op.ID)
+	default:
+		op, err = awaited.Outcome(ctx)
+	}
+	return op, err //nolint:wrapcheck // says what was done
 }
 
-func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {
+// accept stores the transaction as an operation with the id, or returns the one that its idempotency key was first used for.
+func (s *Server) accept(ctx context.Context, c call, id uuid.UUID) (store.Operation, error) {
 	none := store.Operation{}
 	n, options, err := c.encode()
 	if err != nil {
@@ -215,7 +227,7 @@ func (s *Server) accept(ctx context.Context, c call) (store.Operation, error) {
 	if err != nil {
 		return none, err
 	}
-	n.Input, n.IdempotencyKey = c.describe(n.Key), repeat
+	n.ID, n.Input, n.IdempotencyKey = id, c.describe(n.Key), repeat
 	if repeat != "" {
 		n.BodyHash = fingerprint(n)
 		// The chain may have moved on since: a repeat must not be estimated anew.

@@ -69,7 +69,7 @@ func (s *Server) AddMember(ctx context.Context, r gen.AddMemberRequestObject) (g
 		return nil, err
 	}
 	op, err := ns.Network.AddMember(ctx, request, account, r.Body.Name, value(r.Body.URL))
-	if op, err = s.outcome(ctx, ns, op, err, r.Params.Confirm); err != nil {
+	if op, err = s.outcome(ctx, op, err, r.Params.Confirm); err != nil {
 		return nil, fmt.Errorf("add a member: %w", err)
 	}
 	if value(r.Params.Confirm) {
@@ -93,7 +93,7 @@ func (s *Server) RemoveMember(ctx context.Context, r gen.RemoveMemberRequestObje
 		account = common.BytesToAddress(m.Account)
 	}
 	op, err := ns.Network.RemoveMember(ctx, request, account)
-	if op, err = s.outcome(ctx, ns, op, err, r.Params.Confirm); err != nil {
+	if op, err = s.outcome(ctx, op, err, r.Params.Confirm); err != nil {
 		return nil, fmt.Errorf("remove a member: %w", err)
 	}
 	if value(r.Params.Confirm) {
@@ -112,7 +112,7 @@ func (s *Server) UpdateSelf(ctx context.Context, r gen.UpdateSelfRequestObject) 
 		return nil, err
 	}
 	op, err := ns.Network.UpdateSelf(ctx, request, r.Body.URL)
-	if op, err = s.outcome(ctx, ns, op, err, r.Params.Confirm); err != nil {
+	if op, err = s.outcome(ctx, op, err, r.Params.Confirm); err != nil {
 		return nil, fmt.Errorf("update this member: %w", err)
 	}
 	if value(r.Params.Confirm) {
@@ -132,7 +132,7 @@ func (s *Server) RotateSelf(ctx context.Context, r gen.RotateSelfRequestObject) 
 		return nil, pactwire.Invalid("account", "%s", err.Error())
 	}
 	op, err := ns.Network.RotateSelf(ctx, request, account)
-	if op, err = s.outcome(ctx, ns, op, err, r.Params.Confirm); err != nil {
+	if op, err = s.outcome(ctx, op, err, r.Params.Confirm); err != nil {
 		return nil, fmt.Errorf("rotate this member's key: %w", err)
 	}
 	if value(r.Params.Confirm) {
@@ -156,16 +156,11 @@ func (s *Server) memberRequest(namespace string, key *string, repeat idempotency
 }
 
 // outcome waits for the operation's end if that was asked for.
-func (s *Server) outcome(ctx context.Context, ns *Namespace, op store.Operation, err error, confirm *bool) (store.Operation, error) {
+func (s *Server) outcome(ctx context.Context, op store.Operation, err error, confirm *bool) (store.Operation, error) {
 	if err != nil || !value(confirm) {
 		return op, err
 	}
-	id := op.ID
-	err = s.waitFor(ctx, ns.Name, func() (bool, error) {
-		op, err = s.db.Operation(ctx, ns.Name, id)
-		return err == nil && op.Terminal(), err
-	})
-	return op, err
+	return s.db.AwaitOperation(ctx, op.ID) //nolint:wrapcheck // says what was done
 }
 
 // checkURL refuses a member's URL that no browser could follow.

@@ -32,7 +32,7 @@ func (s *Server) RetryOperation(ctx context.Context, r gen.RetryOperationRequest
 	if !value(r.Params.Confirm) {
 		return gen.RetryOperation202JSONResponse{InvocationJSONResponse: gen.InvocationJSONResponse{ID: op.ID}}, nil
 	}
-	if op, err = s.ended(ctx, ns, op.ID); err != nil {
+	if op, err = s.db.AwaitOperation(ctx, op.ID); err != nil {
 		return nil, err
 	}
 	return gen.RetryOperation200JSONResponse{InvokedJSONResponse: gen.InvokedJSONResponse(toOperation(op))}, nil
@@ -121,7 +121,7 @@ func (s *Server) change(ctx context.Context, namespace string, id uuid.UUID, kin
 		return none, fmt.Errorf("change an operation: %w", err)
 	}
 	if wait {
-		return s.ended(ctx, ns, id)
+		return s.db.AwaitOperation(ctx, id) //nolint:wrapcheck // says what was done
 	}
 	return op, nil
 }
@@ -153,15 +153,6 @@ func affordable(ns *Namespace, op store.Operation, request store.ChangeRequest) 
 			limit, highest)
 	}
 	return nil
-}
-
-// ended waits for the operation's end.
-func (s *Server) ended(ctx context.Context, ns *Namespace, id uuid.UUID) (op store.Operation, err error) {
-	err = s.waitFor(ctx, ns.Name, func() (bool, error) {
-		op, err = s.db.Operation(ctx, ns.Name, id)
-		return err == nil && op.Terminal(), err
-	})
-	return op, err
 }
 
 func toAttempt(a *store.Attempt) gen.Attempt {

@@ -68,7 +68,6 @@ type Server struct {
 	started    time.Time
 	namespaces map[string]*Namespace
 	requests   *prometheus.HistogramVec
-	outcomes   map[string]*outcomes // by namespace
 
 	apis      *lru.Cache[string, *cachedAPI]
 	compiled  *lru.Cache[string, *ready] // by interface id; an interface never changes
@@ -88,11 +87,11 @@ func New(cfg Config, db *store.DB, deliveries *delivery.Manager, log *slog.Logge
 	}
 	s := &Server{
 		cfg: cfg, db: db, deliveries: deliveries, log: log, started: time.Now().UTC(), namespaces: map[string]*Namespace{},
-		requests: newRequestMetric(cfg.Registerer), outcomes: map[string]*outcomes{},
+		requests: newRequestMetric(cfg.Registerer),
 	}
 	for i := range cfg.Namespaces {
 		name := cfg.Namespaces[i].Name
-		s.namespaces[name], s.outcomes[name] = &cfg.Namespaces[i], newOutcomes(db, name)
+		s.namespaces[name] = &cfg.Namespaces[i]
 	}
 	var err error
 	if s.apis, err = lru.New[string, *cachedAPI](4096); err != nil {
@@ -117,24 +116,4 @@ func (s *Server) namespace(name string) (*Namespace, error) {
 		return nil, pactwire.NotFound("namespace", "There is no namespace %q.", name)
 	}
 	return ns, nil
-}
-
-// poll is how often a waiting request looks again when nothing wakes it.
-const poll = time.Second
-
-// waitFor calls done until it says true or fails: at once, and whenever the history of the namespace has grown.
-func (s *Server) waitFor(ctx context.Context, namespace string, done func() (bool, error)) error {
-	grown := s.db.Subscribe(store.TopicHistory(namespace))
-	defer grown.Close()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the outcome: %w", ctx.Err())
-		case <-grown.C:
-		case <-time.After(poll):
-		}
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -82,7 +81,7 @@ func EnsurePinContract(ctx context.Context, d Deployment, db *store.DB, client *
 		if err != nil {
 			return common.Address{}, fmt.Errorf("deploy the pin contract: %w", err)
 		}
-		if op, err = awaitOperation(ctx, db, op); err != nil {
+		if op, err = db.AwaitOperation(ctx, op.ID); err != nil {
 			return common.Address{}, err
 		}
 		mined, ok := op.Mined()
@@ -102,22 +101,4 @@ func EnsurePinContract(ctx context.Context, d Deployment, db *store.DB, client *
 		}
 		return address, db.SetPinContract(ctx, d.Chain, address, block) //nolint:wrapcheck // it says what it did
 	}
-}
-
-// awaitOperation waits for the outcome of an operation. Nobody but the start of a development chain waits here, so it just looks often.
-func awaitOperation(ctx context.Context, db *store.DB, op store.Operation) (store.Operation, error) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !op.Terminal() {
-		select {
-		case <-ctx.Done():
-			return op, fmt.Errorf("wait for operation %s: %w", op.ID, ctx.Err())
-		case <-tick.C:
-		}
-		var err error
-		if op, err = db.Operation(ctx, op.Namespace, op.ID); err != nil {
-			return op, err //nolint:wrapcheck // it says what it did
-		}
-	}
-	return op, nil
 }

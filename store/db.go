@@ -30,6 +30,7 @@ type DB struct {
 	log      *slog.Logger
 	leaseTTL time.Duration
 	renewals *renewals
+	awaiting awaiting
 
 	mu         sync.Mutex
 	statements map[string]*sqlx.Stmt
@@ -59,9 +60,10 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*DB, error) {
 		_ = db.Close()
 		return nil, wrap(err, "reach the database")
 	}
+	notifier := newNotifier(cfg.URL, db, log)
 	return &DB{
-		Notifier: newNotifier(cfg.URL, db, log), db: db, log: log, leaseTTL: cfg.LeaseTTL, renewals: newRenewals(db, cfg.LeaseTTL, log),
-		statements: map[string]*sqlx.Stmt{},
+		Notifier: notifier, db: db, log: log, leaseTTL: cfg.LeaseTTL, renewals: newRenewals(db, cfg.LeaseTTL, log),
+		awaiting: awaiting{waiting: map[uuid.UUID]map[*Awaited]struct{}{}, elsewhere: notifier.Changes(TopicOutcomes)}, statements: map[string]*sqlx.Stmt{},
 	}, nil
 }
 

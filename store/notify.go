@@ -16,6 +16,9 @@ import (
 // channel is the one PostgreSQL channel; the payload is "<process> <topic>".
 const channel = "pactwire"
 
+// TopicOutcomes tells other processes that operations have ended.
+const TopicOutcomes = "outcomes"
+
 // Topics that are waited for.
 func TopicHistory(namespace string) string       { return "history/" + namespace }       // the history has grown
 func TopicOutbox(chain string) string            { return "outbox/" + chain }            // there is something to submit
@@ -103,6 +106,18 @@ func (n *Notifier) Notify(topics ...string) {
 		n.dirty[topic] = struct{}{}
 	}
 	n.mu.Unlock()
+	n.kickSender()
+}
+
+// NotifyOthers is Notify for other processes alone: those in this one have been told otherwise.
+func (n *Notifier) NotifyOthers(topic string) {
+	n.mu.Lock()
+	n.dirty[topic] = struct{}{}
+	n.mu.Unlock()
+	n.kickSender()
+}
+
+func (n *Notifier) kickSender() {
 	select {
 	case n.kick <- struct{}{}:
 	default:

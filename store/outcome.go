@@ -25,12 +25,14 @@ type Outcome struct {
 	Revert    *pactwire.Revert // what the contract said, if it reverted
 }
 
-// The rows of the outbox go and the operations end in one statement. An operation that has ended already is left as it is. What a retry needs stays with an
-// invocation that failed.
+// The rows of the outbox go and the operations end in one statement, if the lease is still the owner's; it stays so until the transaction ends. An operation that has
+// ended already is left as it is. What a retry needs stays with an invocation that failed.
 const sqlFinishOperations = `
-	WITH ended AS (
-		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]), CAST($6 AS bytea[]))
-			AS e (operation, status, output, error, revert, tx_hash)
+	WITH fence AS (
+		SELECT epoch FROM leases WHERE name = $8 AND epoch = $9 FOR SHARE
+	), ended AS (
+		SELECT e.* FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]), CAST($6 AS bytea[]))
+			AS e (operation, status, output, error, revert, tx_hash), fence
 	), gone AS (
 		DELETE FROM outbox USING ended WHERE outbox.operation = ended.operation RETURNING outbox.*
 	)
@@ -44,9 +46,10 @@ const sqlFinishOperations = `
 	FROM ended e JOIN gone g ON g.operation = e.operation
 	WHERE o.id = e.operation AND o.status IN ('Initialized', 'Pending')
 	RETURNING o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry, o.created,
-		o.updated, o.tx_hash, CAST(NULL AS bigint) AS nonce`
+		o.updated, o.tx_hash, o.attempts, CAST(NULL AS bigint) AS nonce`
 
-// FinishOperations ends operations, each with its event, in one transaction. The events come in the order of the outcomes.
+// FinishOperations ends operations, each with its event, in one transaction, and hands them to those who wait for them. The events come in the order of the
+// outcomes.
 func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -55,27 +58,30 @@ func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outc
 	if err != nil {
 		return wrap(err, "finish operations")
 	}
-	statement, err := db.prepared(ctx, sqlFinishOperations)
+	hot, err := db.prepareAll(ctx, sqlFinishOperations)
 	if err != nil {
 		return wrap(err, "finish operations")
 	}
-	return db.inTxAppending(ctx, "finish operations", func(tx *sqlx.Tx) (events []Event, err error) {
-		if err := checkLease(ctx, tx, lease); err != nil {
-			return nil, err
-		}
+	var ended []Operation
+	err = db.inTxAppending(ctx, "finish operations", func(tx *sqlx.Tx) ([]Event, error) {
 		now := Now()
 		var rows []operationRow
-		if err := tx.StmtxContext(ctx, statement).SelectContext(ctx, &rows, append(columns, now)...); err != nil {
+		if err := hot.in(ctx, tx, sqlFinishOperations).SelectContext(ctx, &rows, append(columns, now, lease.Name, lease.Epoch)...); err != nil {
 			return nil, fmt.Errorf("update the operations: %w", err)
 		}
+		if len(rows) == 0 { // there was nothing to end but fillers, or the lease is lost
+			return nil, checkLease(ctx, tx, lease)
+		}
 		sort.Slice(rows, func(i, j int) bool { return order[rows[i].ID] < order[rows[j].ID] })
+		var events []Event
 		for i := range rows {
-			if rows[i].Type != OpInvoke {
-				continue
-			}
 			op, err := rows[i].operation()
 			if err != nil {
 				return nil, err
+			}
+			ended = append(ended, op)
+			if op.Type != OpInvoke {
+				continue
 			}
 			event, err := op.event()
 			if err != nil {
@@ -86,6 +92,12 @@ func (db *DB) FinishOperations(ctx context.Context, lease Lease, outcomes []Outc
 		}
 		return events, nil
 	})
+	if err != nil {
+		return err
+	}
+	db.handOver(ended)
+	db.NotifyOthers(TopicOutcomes)
+	return nil
 }
 
 // event is the entry of the history that tells the outcome.
