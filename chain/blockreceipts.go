@@ -9,52 +9,96 @@ import (
 )
 
 const (
-	// minBlockShare is how many transactions of ours a block must hold on average for its receipts to be read as a whole: a node finds a single receipt by way
-	// of its block, and recovers the sender each time.
-	minBlockShare = 16
+	// minOwnShare: the receipts of a whole block are read when at least one in so many of its transactions is ours. A node finds a single receipt by way of its
+	// block, and recovers the sender each time.
+	minOwnShare   = 4
 	maxBlockReads = 16 // blocks in one message
+	maxGuesses    = 4  // receipts that are asked for before it is known whether their transactions are mined
 )
 
 // blockFollower is what the confirmer remembers of the blocks it has seen.
 type blockFollower struct {
 	seen       uint64 // the newest one
+	own        bool   // the last one that held transactions of ours held few others
 	notOffered bool   // the node does not offer receipts by blocks
 }
 
-// blockReceipts reads the receipts of the blocks that came since the last look, up to head, when items of our transactions are in them and that is enough to pay
-// off. What it does not find is asked for one by one.
-func (k *keySubmitter) blockReceipts(ctx context.Context, head uint64, items int) map[common.Hash]*receipt {
-	if head == 0 {
-		return nil
+// byBlocks tells whether receipts are read by blocks.
+func (b *blockFollower) byBlocks() bool { return b.own && !b.notOffered }
+
+// learn notes how many transactions of ours a block holds, and how many in all.
+func (b *blockFollower) learn(ours, all int) {
+	if ours > 0 || all > 2*minOwnShare {
+		b.own = ours*minOwnShare >= all
 	}
-	first := k.blocks.seen + 1
-	k.blocks.seen = head
-	if head < first {
-		return nil
+}
+
+// ofBlock asks for the receipts of all transactions of a block: a number, or "latest".
+func ofBlock(block any) rpc.BatchElem {
+	return rpc.BatchElem{Method: "eth_getBlockReceipts", Args: []any{block}, Result: new([]*receipt)}
+}
+
+// ofTransaction asks for the receipt of one transaction.
+func ofTransaction(hash common.Hash) rpc.BatchElem {
+	return rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{hash}, Result: new(*receipt)}
+}
+
+// guesses are questions that go out with the one for the key's nonce, since their answers are most likely to be the next ones wanted.
+func (k *keySubmitter) guesses() []rpc.BatchElem {
+	if k.blocks.byBlocks() {
+		return []rpc.BatchElem{ofBlock("latest")}
 	}
-	blocks := head - first + 1
-	if k.blocks.notOffered || blocks > maxBlockReads || uint64(items) < minBlockShare*blocks { //nolint:gosec // not negative
-		return nil
+	var elems []rpc.BatchElem
+	for _, hash := range k.state.lowest(maxGuesses) {
+		elems = append(elems, ofTransaction(hash))
 	}
-	elems := make([]rpc.BatchElem, blocks)
-	for i := range elems {
-		elems[i] = rpc.BatchElem{Method: "eth_getBlockReceipts", Args: []any{hexutil.Uint64(first + uint64(i))}, Result: new([]*receipt)} //nolint:gosec // not negative
-	}
-	if err := k.client.BatchCall(ctx, elems); err != nil {
-		return nil
-	}
-	known := make(map[common.Hash]*receipt, items)
+	return elems
+}
+
+// gather adds the receipts of answered questions to known. What went wrong is left out: it will be asked for again on its own.
+func (k *keySubmitter) gather(elems []rpc.BatchElem, known map[common.Hash]*receipt) {
 	for i := range elems {
 		if elems[i].Error != nil {
-			k.blocks.notOffered = k.blocks.notOffered || notOffered(elems[i].Error)
+			if elems[i].Method == "eth_getBlockReceipts" {
+				k.blocks.notOffered = k.blocks.notOffered || notOffered(elems[i].Error)
+			}
 			continue
 		}
-		got, _ := elems[i].Result.(*[]*receipt)
-		for _, r := range *got {
+		var got []*receipt
+		switch result := elems[i].Result.(type) {
+		case *[]*receipt:
+			got = *result
+		case **receipt:
+			got = []*receipt{*result}
+		}
+		for _, r := range got {
 			if r != nil && r.BlockHash != (common.Hash{}) {
 				known[r.TransactionHash] = r
 			}
 		}
 	}
-	return known
+}
+
+// blockReceipts adds to known the receipts of the blocks that came since the last look, up to head, where they hold mostly our transactions and some of those are
+// not known yet.
+func (k *keySubmitter) blockReceipts(ctx context.Context, head uint64, items []*inflight, known map[common.Hash]*receipt) {
+	first, last := k.blocks.seen+1, head
+	k.blocks.seen = max(head, k.blocks.seen)
+	have := map[uint64]bool{}
+	for _, r := range known {
+		have[uint64(r.BlockNumber)] = true
+	}
+	if !k.blocks.byBlocks() || last < first || last-first >= maxBlockReads || len(items) < 2 {
+		return
+	}
+	var elems []rpc.BatchElem
+	for number := first; number <= last; number++ {
+		if !have[number] {
+			elems = append(elems, ofBlock(hexutil.Uint64(number)))
+		}
+	}
+	if len(elems) == 0 || k.client.BatchCall(ctx, elems) != nil {
+		return
+	}
+	k.gather(elems, known)
 }

@@ -43,20 +43,20 @@ func (k *keySubmitter) confirmLoop(ctx context.Context) error {
 
 // confirm finishes what is mined with enough confirmations. again says that there is more to do at once.
 func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
-	latest, confirmed, limit, head, err := k.minedAt(ctx)
+	view, err := k.minedAt(ctx)
 	if err != nil {
 		return false, err
 	}
-	k.state.chainAt(latest)
-	items := k.state.below(confirmed)
-	known := k.blockReceipts(ctx, head, len(items))
+	k.state.chainAt(view.latest)
+	items := k.state.below(view.confirmed)
+	k.blockReceipts(ctx, view.head, items, view.known)
 	if len(items) == 0 {
 		return false, nil
 	}
-	if most := 2 * k.cfg.BatchSize; len(items) > most && len(known) == 0 {
+	if most := 2 * k.cfg.BatchSize; len(items) > most && len(view.known) == 0 {
 		items, again = items[:most], true
 	}
-	found, err := k.receipts(ctx, items, known)
+	found, err := k.receipts(ctx, items, view.known)
 	if err != nil {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 	now := time.Now()
 	for i, t := range items {
 		switch r := found[i]; {
-		case r.receipt != nil && uint64(r.receipt.BlockNumber) <= limit:
+		case r.receipt != nil && uint64(r.receipt.BlockNumber) <= view.limit:
 			done, receipts = append(done, t), append(receipts, r.receipt)
 			k.state.found(t)
 		case r.receipt != nil || r.unknown: // mined elsewhere since, or the node cannot tell yet
@@ -75,6 +75,7 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 		}
 	}
 	if len(done) > 0 {
+		k.blocks.learn(shareOf(receipts))
 		outcomes, err := k.outcomes(ctx, done, receipts)
 		if err != nil {
 			return false, err
@@ -92,6 +93,20 @@ func (k *keySubmitter) confirm(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	return again && len(done) > 0, nil
+}
+
+// shareOf tells how many of the receipts are of the newest block among them, and how many transactions that block holds at least.
+func shareOf(receipts []*receipt) (ours, all int) {
+	newest := receipts[0].BlockNumber
+	for _, r := range receipts {
+		newest = max(newest, r.BlockNumber)
+	}
+	for _, r := range receipts {
+		if r.BlockNumber == newest {
+			ours, all = ours+1, max(all, int(r.TransactionIndex)+1) //nolint:gosec // no block has 2^63 transactions
+		}
+	}
+	return ours, all
 }
 
 // each runs fn for 0 … n-1, at most width at a time, and waits for all.

@@ -49,7 +49,7 @@ func (k *keySubmitter) receipts(ctx context.Context, items []*inflight, known ma
 			continue
 		}
 		for _, hash := range hashes {
-			elems = append(elems, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{hash}, Result: new(*receipt)})
+			elems = append(elems, ofTransaction(hash))
 			of = append(of, i)
 		}
 	}

@@ -261,6 +261,20 @@ func (s *sendState) below(limit uint64) []*inflight {
 	return found
 }
 
+// lowest returns the hashes of the transactions that were signed last for the lowest nonces in flight; none where more than limit are in flight.
+func (s *sendState) lowest(limit int) []common.Hash {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byN) > limit {
+		return nil
+	}
+	hashes := make([]common.Hash, 0, len(s.byN))
+	for _, t := range s.byN {
+		hashes = append(hashes, t.hashes[len(t.hashes)-1])
+	}
+	return hashes
+}
+
 func byNonce(a, b *inflight) int {
 	switch {
 	case a.nonce < b.nonce:
