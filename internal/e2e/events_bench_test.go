@@ -45,6 +45,10 @@ func BenchmarkMinedToFrame(b *testing.B) {
 			GasFeeCap: big.NewInt(1_000_000_000),
 		})
 		nonce++
+		for next := uint64(0); next < nonce; { // the pool takes it up some time after it was sent
+			next, err = s.chain.Client().PendingNonceAt(b.Context(), s.chain.Accounts[2].Address)
+			must(b, err)
+		}
 		s.chain.Mine(1)
 		mined := time.Now()
 		e := socket.event(b)
