@@ -107,8 +107,20 @@ func messageIDs(messages []Message) []uuid.UUID {
 // SendBatch stores the batch and the operations that put it on the chain, the last of which is the pin, and marks the messages as sent, in one transaction: whatever happens
 // afterwards, the batch goes out exactly once. It is false when the messages are no longer all waiting.
 func (db *DB) SendBatch(ctx context.Context, lease Lease, b *Batch, messages []uuid.UUID, operations []NewOperation) (bool, error) {
+	doing := "send batch " + b.ID.String()
+	hot, err := db.prepareAll(ctx, sqlInsertOperations)
+	if err != nil {
+		return false, wrap(err, doing)
+	}
+	var pin Operation
+	rows := make([]newOperationRow, len(operations))
+	for i := range operations {
+		if pin, rows[i], err = operations[i].prepare(); err != nil {
+			return false, wrap(err, doing)
+		}
+	}
 	sent := false
-	err := db.inTx(ctx, "send batch "+b.ID.String(), func(tx *sqlx.Tx) error {
+	err = db.inTx(ctx, doing, func(tx *sqlx.Tx) error {
 		if err := checkLease(ctx, tx, lease); err != nil {
 			return err
 		}
@@ -121,11 +133,12 @@ func (db *DB) SendBatch(ctx context.Context, lease Lease, b *Batch, messages []u
 		if len(waiting) != len(messages) {
 			return nil
 		}
-		var pin Operation
-		for _, n := range operations {
-			if pin, err = insertOperation(ctx, tx, n); err != nil {
-				return err
-			}
+		begun, err := insertOperations(ctx, hot.in(ctx, tx, sqlInsertOperations), rows)
+		if err != nil {
+			return err
+		}
+		if len(begun) != len(rows) {
+			return errKeyTaken
 		}
 		b.State, b.Operation, b.Messages, b.Created = StateSent, &pin.ID, len(messages), Now()
 		_, err = tx.NamedExecContext(ctx, `

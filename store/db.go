@@ -31,6 +31,7 @@ type DB struct {
 	leaseTTL time.Duration
 	renewals *renewals
 	awaiting awaiting
+	acceptor acceptor
 
 	mu         sync.Mutex
 	statements map[string]*sqlx.Stmt
@@ -61,10 +62,12 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*DB, error) {
 		return nil, wrap(err, "reach the database")
 	}
 	notifier := newNotifier(cfg.URL, db, log)
-	return &DB{
+	opened := &DB{
 		Notifier: notifier, db: db, log: log, leaseTTL: cfg.LeaseTTL, renewals: newRenewals(db, cfg.LeaseTTL, log),
 		awaiting: awaiting{waiting: map[uuid.UUID]map[*Awaited]struct{}{}, elsewhere: notifier.Changes(TopicOutcomes)}, statements: map[string]*sqlx.Stmt{},
-	}, nil
+	}
+	opened.acceptor.db = opened
+	return opened, nil
 }
 
 // Close ends all connections.

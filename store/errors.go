@@ -62,6 +62,12 @@ func unreachable(err error) bool {
 		errors.As(err, &network) || errors.As(err, &path)
 }
 
+// refused tells whether the server has refused a statement for what is in it.
+func refused(err error) bool {
+	var server *pq.Error
+	return errors.As(err, &server) && !unreachable(err)
+}
+
 // violates tells whether err is the breach of the unique constraint or index with that name.
 func violates(err error, constraint string) bool {
 	var server *pq.Error

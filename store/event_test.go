@@ -19,7 +19,7 @@ import (
 )
 
 // openHistory returns a database of its own with the namespaces default and other.
-func openHistory(t *testing.T) *store.DB {
+func openHistory(t testing.TB) *store.DB {
 	t.Helper()
 	ctx := context.Background()
 	db, err := store.Open(ctx, store.Config{URL: pgtest.New(t)}, slog.New(slog.DiscardHandler))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/contract"
@@ -76,22 +75,6 @@ func (n *NewOperation) txType() string {
 	return TxInvoke
 }
 
-// One statement for all three rows: one round trip, one flush. Nothing is inserted when the idempotency key is taken.
-const sqlInsertOperation = `
-	WITH t AS (
-		INSERT INTO transactions (id, namespace, type, idempotency_key, body_hash, created)
-		VALUES (CAST($1 AS uuid), $2, $3, CAST($4 AS text), CAST($5 AS bytea), CAST($6 AS timestamptz))
-		ON CONFLICT (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-		RETURNING id
-	), o AS (
-		INSERT INTO operations (id, namespace, transaction, type, status, plugin, chain, key, input, errors, created, updated)
-		SELECT CAST($7 AS uuid), CAST($2 AS text), t.id, CAST($8 AS text), 'Initialized', CAST($9 AS text), CAST($10 AS text), CAST($11 AS bytea),
-			CAST($12 AS text), CAST($13 AS text), CAST($6 AS timestamptz), CAST($6 AS timestamptz) FROM t
-	)
-	INSERT INTO outbox (operation, chain, key, to_address, data, value, gas, options, created)
-	SELECT CAST($7 AS uuid), CAST($10 AS text), CAST($11 AS bytea), CAST($14 AS bytea), CAST($15 AS bytea), CAST($16 AS numeric),
-		CAST($17 AS bigint), CAST($18 AS text), CAST($6 AS timestamptz) FROM t`
-
 // errKeyTaken means that nothing was inserted because the idempotency key is in use.
 var errKeyTaken = errors.New("the idempotency key is in use")
 
@@ -99,22 +82,17 @@ var errKeyTaken = errors.New("the idempotency key is in use")
 // body returns the operation of the first time, and true; with another body it is a conflict.
 func (db *DB) CreateOperation(ctx context.Context, n NewOperation) (op Operation, existed bool, err error) {
 	doing := "accept an operation"
-	op, args, err := n.prepare()
+	op, row, err := n.prepare()
 	if err != nil {
 		return Operation{}, false, wrap(err, doing)
 	}
-	insert, err := db.prepared(ctx, sqlInsertOperation)
-	if err != nil {
-		return Operation{}, false, wrap(err, doing)
-	}
-	err = execInsertOperation(ctx, insert, args)
+	err = db.acceptor.store(ctx, row)
 	if errors.Is(err, errKeyTaken) {
 		return db.repeatedOperation(ctx, n)
 	}
 	if err != nil {
 		return Operation{}, false, wrap(err, doing)
 	}
-	db.Notify(TopicOutbox(n.Chain))
 	return op, false, nil
 }
 
@@ -143,41 +121,8 @@ func (db *DB) repeatedOperation(ctx context.Context, n NewOperation) (Operation,
 	return op, true, err
 }
 
-// insertOperation stores the operation within a transaction. After the commit the caller notifies TopicOutbox of its chain.
-func insertOperation(ctx context.Context, tx *sqlx.Tx, n NewOperation) (Operation, error) {
-	op, args, err := n.prepare()
-	if err != nil {
-		return Operation{}, err
-	}
-	insert, err := tx.PreparexContext(ctx, sqlInsertOperation)
-	if err != nil {
-		return Operation{}, fmt.Errorf("prepare a statement: %w", err)
-	}
-	defer insert.Close()
-	err = execInsertOperation(ctx, insert, args)
-	if errors.Is(err, errKeyTaken) {
-		return Operation{}, pactwire.Conflict("idempotency_conflict", "The idempotency key %q has been used before.", n.IdempotencyKey)
-	}
-	return op, err
-}
-
-func execInsertOperation(ctx context.Context, insert *sqlx.Stmt, args []any) error {
-	result, err := insert.ExecContext(ctx, args...)
-	if err != nil {
-		return fmt.Errorf("insert the operation: %w", err)
-	}
-	inserted, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("insert the operation: %w", err)
-	}
-	if inserted == 0 {
-		return errKeyTaken
-	}
-	return nil
-}
-
-// prepare makes the operation as it will be stored, and the arguments of sqlInsertOperation.
-func (n *NewOperation) prepare() (Operation, []any, error) {
+// prepare makes the operation as it will be stored, and its row for insertOperations.
+func (n *NewOperation) prepare() (Operation, newOperationRow, error) {
 	if n.ID == uuid.Nil {
 		n.ID = NewID()
 	}
@@ -186,20 +131,17 @@ func (n *NewOperation) prepare() (Operation, []any, error) {
 	}
 	options, err := json.Marshal(n.Options)
 	if err != nil {
-		return Operation{}, nil, fmt.Errorf("encode the options: %w", err)
+		return Operation{}, newOperationRow{}, fmt.Errorf("encode the options: %w", err)
 	}
 	custom := []byte(`[]`)
 	if len(n.Errors) > 0 {
 		if custom, err = json.Marshal(n.Errors); err != nil {
-			return Operation{}, nil, fmt.Errorf("encode the custom errors: %w", err)
+			return Operation{}, newOperationRow{}, fmt.Errorf("encode the custom errors: %w", err)
 		}
 	}
-	var to, bodyHash any // as nil slices the driver would send empty values for NULL
+	var to []byte
 	if n.To != nil {
 		to = n.To.Bytes()
-	}
-	if n.BodyHash != nil {
-		bodyHash = n.BodyHash
 	}
 	value := "0"
 	if n.Value != nil {
@@ -214,8 +156,9 @@ func (n *NewOperation) prepare() (Operation, []any, error) {
 		ID: n.ID, Namespace: n.Namespace, Transaction: NewID(), Type: n.Type, Status: OpInitialized, Plugin: pluginEthereum, Chain: n.Chain,
 		Key: n.Key, Input: n.Input, Created: now, Updated: now,
 	}
-	return op, []any{
-		op.Transaction, n.Namespace, n.txType(), optionalText(n.IdempotencyKey), bodyHash, now.Format(time.RFC3339Nano), op.ID, op.Type,
-		op.Plugin, n.Chain, n.Key.Bytes(), string(n.Input), string(custom), to, data, value, int64(n.GasLimit()), string(options),
+	return op, newOperationRow{
+		transaction: op.Transaction, operation: op.ID, namespace: n.Namespace, txType: n.txType(), kind: op.Type, chain: n.Chain,
+		created: now.Format(time.RFC3339Nano), input: string(n.Input), custom: string(custom), value: value, options: string(options),
+		idempotencyKey: optionalText(n.IdempotencyKey), bodyHash: n.BodyHash, key: n.Key.Bytes(), to: to, data: data, gas: int64(n.GasLimit()),
 	}, nil
 }
