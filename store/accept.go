@@ -15,7 +15,8 @@ const (
 	maxAcceptWriters = 2   // statements under way at once, so that a slow flush does not hold up everybody
 )
 
-// One statement for all three rows of each operation: one round trip, one flush. Nothing is inserted for an operation whose idempotency key is taken.
+// One statement for all three rows of each operation: one round trip, one flush. In arrays of bytes the driver writes an empty value for NULL.
+// Nothing is inserted for an operation whose idempotency key is taken.
 const sqlInsertOperations = `
 	WITH given AS (
 		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS bytea[]), CAST($6 AS timestamptz[]),
@@ -25,7 +26,7 @@ const sqlInsertOperations = `
 				options)
 	), begun AS (
 		INSERT INTO transactions (id, namespace, type, idempotency_key, body_hash, created)
-		SELECT transaction, namespace, tx_type, idempotency_key, body_hash, created FROM given
+		SELECT transaction, namespace, tx_type, idempotency_key, NULLIF(body_hash, ''), created FROM given
 		ON CONFLICT (namespace, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
 		RETURNING id
 	), accepted AS (
@@ -34,7 +35,7 @@ const sqlInsertOperations = `
 		FROM given g JOIN begun b ON b.id = g.transaction
 	), queued AS (
 		INSERT INTO outbox (operation, chain, key, to_address, data, value, gas, options, created)
-		SELECT g.id, g.chain, g.key, g.to_address, g.data, g.value, g.gas, g.options, g.created FROM given g JOIN begun b ON b.id = g.transaction
+		SELECT g.id, g.chain, g.key, NULLIF(g.to_address, ''), g.data, g.value, g.gas, g.options, g.created FROM given g JOIN begun b ON b.id = g.transaction
 	)
 	SELECT id FROM begun`
 
@@ -152,7 +153,7 @@ type newOperationRow struct {
 	namespace, txType, kind, chain, created, input, custom, value string
 	options                                                       string
 	idempotencyKey                                                *string
-	bodyHash, key, to, data                                       []byte // nil is NULL
+	bodyHash, key, to, data                                       []byte // of a contract creation, to is empty
 	gas                                                           int64
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	pactwire "github.com/pactwire/pactwire"
+	"github.com/pactwire/pactwire/store"
 )
 
 // What is accepted at the same time shares a statement: each caller gets its own operation, one that the database refuses spoils no other, and of those with the
@@ -68,6 +69,22 @@ func TestOperationsAcceptedTogether(t *testing.T) {
 	}
 	if want := (callers-2)*(each-1) + 1; len(seen) != want || len(values) != want {
 		t.Errorf("%d operations with %d values wait, want %d", len(seen), len(values), want)
+	}
+}
+
+func TestAContractCreationHasNoAddress(t *testing.T) {
+	db := openHistory(t)
+	creation := newOperation(0)
+	creation.To = nil
+	for _, n := range []store.NewOperation{creation, newOperation(0)} {
+		op, _, err := db.CreateOperation(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, err := db.OutboxCalls(t.Context(), []uuid.UUID{op.ID})
+		if err != nil || len(calls) != 1 || (calls[0].To == nil) != (n.To == nil) {
+			t.Errorf("%+v became %+v, %v", n, calls, err)
+		}
 	}
 }
 
