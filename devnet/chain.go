@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth"
@@ -36,7 +37,8 @@ type Chain struct {
 	durable bool
 	auto    atomic.Bool
 
-	sealing sync.Mutex // one block or fork at a time
+	sealing sync.Mutex    // one block or fork at a time
+	busy    time.Duration // how long the newest block took; sealing is held, or it is the sealer who asks
 	wake    chan struct{}
 	cancel  context.CancelFunc
 	loops   sync.WaitGroup

@@ -39,12 +39,31 @@ func (c *Chain) startSealing(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-c.wake:
-				for ctx.Err() == nil && c.sealWaiting() {
+				for c.sealWaiting() && rest(ctx, c.busy) {
 				}
 			}
 		}
 	})
 	c.wakeSealer()
+}
+
+// After a block the sealer rests for restShare times as long as the block took: those who read the block and send the next transactions share the processors with it.
+// Under load blocks are fewer and fuller by that, and a lone transaction comes later anyway.
+const (
+	restShare = 2
+	maxRest   = 20 * time.Millisecond
+)
+
+// rest waits after a block that took so long; false when ctx has ended.
+func rest(ctx context.Context, took time.Duration) bool {
+	timer := time.NewTimer(min(restShare*took, maxRest))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
 
 func (c *Chain) wakeSealer() {
@@ -61,8 +80,9 @@ func (c *Chain) sealWaiting() bool {
 	if !c.auto.Load() || !c.anyWaiting() {
 		return false
 	}
-	before := c.eth.BlockChain().CurrentBlock()
-	block := c.commit(time.Now())
+	before, began := c.eth.BlockChain().CurrentBlock(), time.Now()
+	block := c.commit(began)
+	c.busy = time.Since(began)
 	if block == nil {
 		return false
 	}
