@@ -34,17 +34,18 @@ const sqlFinishOperations = `
 		SELECT e.* FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]), CAST($6 AS bytea[]))
 			AS e (operation, status, output, error, revert, tx_hash), fence
 	), gone AS (
-		DELETE FROM outbox USING ended WHERE outbox.operation = ended.operation RETURNING outbox.*
+		DELETE FROM outbox q USING ended e WHERE q.operation = e.operation
+		RETURNING e.*, q.attempts, q.to_address, q.data, q.value, q.gas, q.options
 	)
-	UPDATE operations o SET status = e.status, output = e.output, error = e.error, revert = e.revert, tx_hash = NULLIF(e.tx_hash, ''),
+	UPDATE operations o SET status = g.status, output = g.output, error = g.error, revert = g.revert, tx_hash = NULLIF(g.tx_hash, ''),
 		attempts = g.attempts, updated = $7,
-		to_address = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.to_address END,
-		data = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.data END,
-		value = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.value END,
-		gas = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.gas END,
-		options = CASE WHEN e.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.options END
-	FROM ended e JOIN gone g ON g.operation = e.operation
-	WHERE o.id = e.operation AND o.status IN ('Initialized', 'Pending')
+		to_address = CASE WHEN g.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.to_address END,
+		data = CASE WHEN g.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.data END,
+		value = CASE WHEN g.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.value END,
+		gas = CASE WHEN g.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.gas END,
+		options = CASE WHEN g.status = 'Failed' AND o.type = 'blockchain_invoke' THEN g.options END
+	FROM gone g
+	WHERE o.id = g.operation AND o.status IN ('Initialized', 'Pending')
 	RETURNING o.id, o.namespace, o.transaction, o.type, o.status, o.plugin, o.chain, o.key, o.input, o.output, o.error, o.revert, o.retry, o.created,
 		o.updated, o.tx_hash, o.attempts, CAST(NULL AS bigint) AS nonce`
 
