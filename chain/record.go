@@ -102,9 +102,8 @@ func (r *recorder) record(h *heard, l *chainLog, blockTime int64) (record *store
 	r.buf = b
 
 	return &store.BlockchainEvent{
-		ID: id, Namespace: h.listener.Namespace, Listener: h.listener.ID, Name: h.event.Event.Name, ProtocolID: string(protocolID),
-		TxHash: l.txHash[:], BlockNumber: l.block, BlockHash: l.blockHash[:], LogIndex: l.index, Timestamp: at, Topic: h.listener.Topic,
-		Body: validText(b),
+		ID: id, Listener: h.listener.ID, Name: h.event.Event.Name, ProtocolID: string(protocolID),
+		TxHash: l.txHash[:], BlockNumber: l.block, BlockHash: l.blockHash[:], LogIndex: l.index, Timestamp: at, Body: validText(b),
 	}, err
 }
 

@@ -59,7 +59,7 @@ func BenchmarkRecordBlocks(b *testing.B) {
 			binary.BigEndian.PutUint64(hash[:], uint64(n))
 			for i := range int64(perBlock) {
 				batch.Events = append(batch.Events, store.BlockchainEvent{
-					ID: store.NewID(), Namespace: "default", Listener: l.ID, Name: "Counted", ProtocolID: fmt.Sprintf("%012d/%06d/%06d", n, 0, i),
+					ID: store.NewID(), Listener: l.ID, Name: "Counted", ProtocolID: fmt.Sprintf("%012d/%06d/%06d", n, 0, i),
 					TxHash: hash[:], BlockNumber: n, BlockHash: hash[:], LogIndex: i, Timestamp: time.Unix(1_700_000_000+n, 0), Body: body,
 				})
 			}
