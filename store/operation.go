@@ -76,15 +76,6 @@ func (o Operation) Mined() (OperationOutput, bool) {
 // Terminal tells whether the outcome is known.
 func (o Operation) Terminal() bool { return o.Status == OpSucceeded || o.Status == OpFailed }
 
-// JSON is the operation as it stands in the body of its event.
-func (o Operation) JSON() (string, error) {
-	out, err := json.Marshal(o)
-	if err != nil {
-		return "", fmt.Errorf("encode operation %s: %w", o.ID, err)
-	}
-	return string(out), nil
-}
-
 // operationRow is an operation as the tables hold it.
 type operationRow struct {
 	ID          uuid.UUID      `db:"id"`

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"math/big"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
@@ -111,6 +113,82 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 	all, err := db.TransactionOperations(ctx, "default", op.Transaction)
 	if err != nil || len(all) != 1 || all[0].ID != op.ID {
 		t.Fatalf("%+v, %v", all, err)
+	}
+}
+
+// The statement that ends operations writes the bodies of their events by itself. They must say what the API says of the operations, in the order of the outcomes,
+// each in its namespace's history.
+func TestEventsTellTheEndsOfOperations(t *testing.T) {
+	db := openHistory(t)
+	const text = "quotes \" and \\, <tags>, \u2028, 漢字, \x01"
+	var outcomes []store.Outcome
+	namespaces := map[string][]uuid.UUID{}
+	for i := range 12 {
+		n := newOperation(int64(i))
+		n.Namespace = []string{"default", "other"}[i%2]
+		input, err := json.Marshal(map[string]string{"text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Input = input
+		if i == 5 {
+			n.Type = store.OpDeploy // its end is no event
+		}
+		op, _, err := db.CreateOperation(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := common.Hash{byte(i + 1)}
+		outcome := store.Outcome{Operation: op.ID, Status: store.OpSucceeded, TxHash: &hash, Output: &store.OperationOutput{TransactionHash: hash.Hex(), BlockNumber: "3"}}
+		switch i % 3 {
+		case 1:
+			outcome.Status, outcome.Error, outcome.Revert = store.OpFailed, text, &pactwire.Revert{Name: "Denied", Reason: text, Data: "0x"}
+		case 2:
+			outcome = store.Outcome{Operation: op.ID, Status: store.OpFailed, Error: text}
+		}
+		outcomes = append(outcomes, outcome)
+		if n.Type == store.OpInvoke {
+			namespaces[n.Namespace] = append(namespaces[n.Namespace], op.ID)
+		}
+	}
+	claimed(t, db, func(ctx context.Context, lease store.Lease) {
+		if err := db.FinishOperations(ctx, lease, outcomes); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for namespace, ids := range namespaces {
+		page, err := db.EventsAfter(t.Context(), store.EventQuery{Namespace: namespace, Limit: 100, Bytes: 1 << 20})
+		if err != nil || len(page.Events) != len(ids) {
+			t.Fatalf("%d events in %s, %v", len(page.Events), namespace, err)
+		}
+		for i, event := range page.Events {
+			op, err := db.Operation(t.Context(), namespace, ids[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := json.Marshal(op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said, meant any
+			if err := errors.Join(json.Unmarshal([]byte(event.Body), &said), json.Unmarshal(want, &meant)); err != nil {
+				t.Fatalf("%s: %v", event.Body, err)
+			}
+			for _, name := range []string{"created", "updated"} { // trailing zeros do not matter
+				a, errA := time.Parse(time.RFC3339Nano, said.(map[string]any)[name].(string))
+				b, errB := time.Parse(time.RFC3339Nano, meant.(map[string]any)[name].(string))
+				if errA != nil || errB != nil || !a.Equal(b) {
+					t.Errorf("%s: %v, %v", name, said, meant)
+				}
+				delete(said.(map[string]any), name)
+				delete(meant.(map[string]any), name)
+			}
+			kind := map[string]string{store.OpSucceeded: store.EventInvokeSucceeded, store.OpFailed: store.EventInvokeFailed}[op.Status]
+			if !reflect.DeepEqual(said, meant) || event.Type != kind || event.Reference != op.ID || *event.Transaction != op.Transaction ||
+				*event.TxType != store.TxInvoke || event.BodyKey != store.BodyOperation || event.Sequence != int64(i+1) {
+				t.Errorf("%+v\nwant a body like %s", event, want)
+			}
+		}
 	}
 }
 
