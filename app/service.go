@@ -185,7 +185,7 @@ func (s *service) startChain(starting, work context.Context, group *errgroup.Gro
 		}
 		return ""
 	})
-	return &handlers.Chain{Name: c.Name, Client: client, Keys: keys.Addresses(), MaxFeePerGas: c.MaxFeePerGas}, nil
+	return &handlers.Chain{Name: c.Name, Client: client, Submitter: submitter, Keys: keys.Addresses(), MaxFeePerGas: c.MaxFeePerGas}, nil
 }
 
 // dial tries until the chain answers. How many confirmations it needs depends on which chain answers.

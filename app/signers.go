@@ -30,6 +30,16 @@ func (s signers) Addresses() []common.Address {
 	return all
 }
 
+// Local implements chain.Signer.
+func (s signers) Local(address common.Address) bool {
+	for _, one := range s {
+		if slices.Contains(one.Addresses(), address) {
+			return one.Local(address)
+		}
+	}
+	return false
+}
+
 // Sign implements chain.Signer.
 func (s signers) Sign(ctx context.Context, address common.Address, tx *types.Transaction, chainID *big.Int) (*types.Transaction, error) {
 	for _, one := range s {

@@ -134,7 +134,8 @@ func (k *keySubmitter) replace(ctx context.Context, calls []*store.OutboxCall) e
 		out[i] = &outgoing{inflight: t, raw: r.Raw}
 		k.log.InfoContext(ctx, "replaced a transaction", "operation", t.operation, "nonce", t.nonce, "change", r.Answers.Request.Kind)
 	}
-	return k.hand(ctx, out)
+	k.sending.put(out)
+	return nil
 }
 
 // present is what is signed for the call now: the call itself, or, once it is cancelled, a transfer of nothing to oneself.

@@ -71,7 +71,8 @@ func (s *Submitter) turn(ctx context.Context, key common.Address) (alone bool, e
 	defer cancel()
 	err = s.db.WithLease(ctx, s.leaseName(key), func(ctx context.Context, lease store.Lease) error {
 		alone = true
-		k := &keySubmitter{Submitter: s, key: key, lease: lease, orphan: true, log: s.log.With("key", key.Hex(), "epoch", lease.Epoch)}
+		k := s.newOwner(key, lease)
+		k.orphan = true
 		return k.run(ctx)
 	})
 	return alone, err //nolint:wrapcheck // the caller says what it was for

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -21,9 +22,12 @@ func (k *keySubmitter) prepareLoop(ctx context.Context) error {
 	defer arrived.Close()
 	changed := k.db.Subscribe(store.TopicChanges(k.cfg.Chain))
 	defer changed.Close()
-	var looked time.Time
+	var looked, polled time.Time
 	asked, pause := true, 100*time.Millisecond
 	for {
+		if now := time.Now(); now.Sub(polled) >= k.cfg.PollInterval {
+			polled, asked, k.backlog = now, true, true
+		}
 		more, err := k.prepare(ctx, &looked, asked)
 		switch {
 		case isUnreachable(err):
@@ -49,13 +53,15 @@ func (k *keySubmitter) prepareLoop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-k.accepting.wake:
+			continue // nothing else has changed
 		case <-arrived.C:
 		case <-k.state.kick:
 		case <-changed.C:
 			asked = true
 		case <-time.After(wait):
-			asked = wait == k.cfg.PollInterval
 		}
+		k.backlog = true
 	}
 }
 
@@ -80,19 +86,36 @@ func (k *keySubmitter) prepare(ctx context.Context, looked *time.Time, asked boo
 	return more || again || changes, err
 }
 
-// assign gives nonces to one batch and hands it to the sender. more says that there may be more waiting.
+// assign gives nonces to one batch and hands it to the sender: to what waits in the outbox, and, when that is not all there is room for, to what waits for its
+// acceptance. more says that there may be more waiting.
 func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
 	limit := min(k.cfg.BatchSize, k.cfg.MaxInFlight-k.state.count())
 	var calls []store.OutboxCall
-	if limit > 0 {
+	if limit > 0 && k.backlog {
 		if calls, err = k.db.UnassignedOutbox(ctx, k.cfg.Chain, k.key, limit); err != nil {
 			return false, fmt.Errorf("give nonces: %w", err)
 		}
+		k.backlog = len(calls) == limit
 	}
-	k.state.saturated(limit <= 0 || len(calls) == limit)
+	full := limit <= 0 || k.backlog
+	k.state.saturated(full)
+	var fresh []*acceptance
+	if full {
+		k.accepting.take(0)
+	} else {
+		fresh = k.accepting.take(limit - len(calls))
+	}
+	settled := false
+	defer func() {
+		if !settled {
+			for _, a := range fresh {
+				a.settle(acceptElsewhere)
+			}
+		}
+	}()
 	plan := k.state.plan()
 	var rejected []store.Outcome
-	batch := make([]*prepared, 0, len(calls))
+	batch := make([]*prepared, 0, len(calls)+len(fresh))
 	for i := range calls {
 		call := &calls[i]
 		if call.Options.Nonce == nil {
@@ -111,12 +134,15 @@ func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
 		}
 		rejected = append(rejected, store.Outcome{Operation: call.Operation, Status: store.OpFailed, Error: text})
 	}
+	for _, a := range fresh {
+		batch = append(batch, &prepared{call: a.new.Call(), fresh: a})
+	}
 	for _, p := range batch {
 		if !p.exact {
 			p.nonce = plan.give()
 		}
 	}
-	if len(calls) < limit || limit <= 0 { // nobody waits for these nonces
+	if !full { // nobody waits for these nonces
 		fillers, err := k.fillers(ctx, plan.left(k.cfg.BatchSize))
 		if err != nil {
 			return false, err
@@ -129,15 +155,17 @@ func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
 	if err := k.finish(ctx, rejected); err != nil {
 		return false, err
 	}
+	settled = true
 	if err := k.commit(ctx, plan, batch); err != nil {
 		return false, err
 	}
-	return limit > 0 && len(calls) == limit, nil
+	return k.backlog && limit > 0, nil
 }
 
 // prepared is a call with the nonce that it shall get.
 type prepared struct {
 	call   *store.OutboxCall
+	fresh  *acceptance // the call is not stored yet: a client waits for that
 	nonce  uint64
 	exact  bool
 	filler bool
@@ -159,8 +187,15 @@ func (k *keySubmitter) fillers(ctx context.Context, holes []uint64) ([]*prepared
 	return out, nil
 }
 
-// commit signs the batch, stores it with its nonces, and hands it to the sender.
-func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepared) error {
+// commit signs the batch, stores it with its nonces, and hands it to the sender. Every client that waits for its acceptance is told how it went.
+func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepared) (err error) {
+	defer func() {
+		for _, p := range batch {
+			if p.fresh != nil {
+				p.fresh.settle(acceptElsewhere)
+			}
+		}
+	}()
 	if len(batch) == 0 {
 		return nil
 	}
@@ -179,10 +214,11 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 		offers[i] = market.chosen(p.call.Options)
 		results[i], errs[i] = k.sign(ctx, p.call, p.nonce, offers[i], reason)
 	})
-	signed := make([]store.Signed, 0, len(batch))
-	items := make([]*inflight, 0, len(batch))
-	out := make([]*outgoing, 0, len(batch))
+	var signed []store.Signed
+	var accepted []store.Accepted
+	items := make(map[*prepared]*inflight, len(batch))
 	var unsignable []store.Outcome
+	unused := false
 	for i, p := range batch {
 		s, err := results[i], errs[i]
 		switch {
@@ -190,28 +226,87 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 			return context.Cause(ctx) //nolint:wrapcheck // our own end
 		case err != nil && (p.filler || isUnreachable(err)):
 			return err
+		case err != nil && p.fresh != nil: // once it is in the outbox, the reason is told
+			unused = true
+			continue
 		case err != nil:
 			k.log.ErrorContext(ctx, "sign a transaction", "operation", p.call.Operation, "error", err)
-			unsignable = append(unsignable, store.Outcome{
+			unsignable, unused = append(unsignable, store.Outcome{
 				Operation: p.call.Operation, Status: store.OpFailed, Error: "The transaction cannot be signed.",
-			})
+			}), true
 			continue
 		}
 		s.Filler = p.filler
-		t := &inflight{
+		items[p] = &inflight{
 			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash), fees: offers[i],
 			explicit: p.call.Options.Fees(), assigned: now, offered: now, bumped: now, cancelAt: never,
 		}
-		signed, items, out = append(signed, s), append(items, t), append(out, &outgoing{inflight: t, raw: s.Raw})
+		if p.fresh != nil {
+			accepted = append(accepted, store.Accepted{New: p.fresh.new, Signed: s})
+		} else {
+			signed = append(signed, s)
+		}
 	}
 	if err := k.finish(ctx, unsignable); err != nil {
 		return err
 	}
-	if err := k.db.AssignOutbox(ctx, k.lease, k.cfg.Chain, k.key, plan.next, signed); err != nil {
-		return fmt.Errorf("give nonces: %w", err)
+	if len(signed) > 0 {
+		if err := k.db.AssignOutbox(ctx, k.lease, k.cfg.Chain, k.key, plan.next, signed); err != nil {
+			return fmt.Errorf("give nonces: %w", err)
+		}
 	}
-	k.state.given(plan, items, len(unsignable) > 0)
-	return k.hand(ctx, out)
+	refused, err := k.accept(ctx, plan, batch, items, accepted)
+	if err != nil {
+		return err
+	}
+	flying := make([]*inflight, 0, len(items))
+	out := make([]*outgoing, 0, len(items))
+	for i, p := range batch {
+		if t := items[p]; t != nil {
+			flying, out = append(flying, t), append(out, &outgoing{inflight: t, raw: results[i].Raw})
+		}
+	}
+	k.state.given(plan, flying, unused || refused)
+	k.sending.put(out)
+	return nil
+}
+
+// accept stores operations with their nonces and signatures, and tells the clients. Those that the store does not take are removed from items; unused says that
+// there were some.
+func (k *keySubmitter) accept(ctx context.Context, plan *nonces, batch []*prepared, items map[*prepared]*inflight, accepted []store.Accepted) (unused bool, err error) {
+	if len(accepted) == 0 {
+		return false, nil
+	}
+	stored, err := k.db.AcceptSigned(ctx, k.lease, k.cfg.Chain, k.key, plan.next, accepted)
+	n := 0
+	for _, p := range batch {
+		a := p.fresh
+		if a == nil || items[p] == nil {
+			continue
+		}
+		p.fresh = nil // settled here
+		switch {
+		case errors.Is(err, store.ErrFenced) || store.Refused(err): // nothing was stored; the outbox tells which of them is the cause
+			delete(items, p)
+			unused = true
+			a.settle(acceptElsewhere)
+		case err != nil:
+			a.err = err
+			a.settle(acceptFailed)
+		case stored[n] == nil:
+			delete(items, p)
+			unused = true
+			a.settle(acceptRepeated)
+		default:
+			a.operation = *stored[n]
+			a.settle(acceptStored)
+		}
+		n++
+	}
+	if err != nil && !store.Refused(err) {
+		return unused, fmt.Errorf("accept operations: %w", err)
+	}
+	return unused, nil
 }
 
 // signWidth is how many transactions are signed at once: a remote signer takes its time, and there is more than one processor.
@@ -230,19 +325,6 @@ func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce u
 	return store.Signed{Operation: call.Operation, Nonce: nonce, Gas: call.Gas, Raw: raw, Hash: tx.Hash(), Attempt: store.Attempt{
 		Hash: tx.Hash(), Nonce: nonce, GasPrice: offer.price, MaxFeePerGas: offer.max, MaxPriorityFeePerGas: offer.tip, Created: time.Now(), Reason: reason,
 	}}, nil
-}
-
-// hand gives a batch to the sender, waiting until it has taken the one before.
-func (k *keySubmitter) hand(ctx context.Context, batch []*outgoing) error {
-	if len(batch) == 0 {
-		return nil
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx) //nolint:wrapcheck // our own end
-	case k.sending <- batch:
-		return nil
-	}
 }
 
 // resend sends again what is due: the same bytes, or the same call with a higher fee.
@@ -272,9 +354,7 @@ func (k *keySubmitter) resend(ctx context.Context, now time.Time) (more bool, er
 			out = append(out, &outgoing{inflight: t, raw: rows[i].Raw})
 		}
 	}
-	if err := k.hand(ctx, out); err != nil {
-		return false, err
-	}
+	k.sending.put(out)
 	return len(items) == k.cfg.BatchSize, nil
 }
 

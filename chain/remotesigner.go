@@ -81,6 +81,9 @@ type signArgs struct {
 	ChainID  *hexutil.Big    `json:"chainId"`
 }
 
+// Local implements Signer.
+func (s *RemoteSigner) Local(common.Address) bool { return false }
+
 // Sign implements Signer.
 func (s *RemoteSigner) Sign(ctx context.Context, address common.Address, tx *types.Transaction, chainID *big.Int) (*types.Transaction, error) {
 	args := signArgs{

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -21,19 +22,21 @@ const (
 	maxFundsRefusals = 8
 )
 
-// sendLoop carries batches to the node, one after the other, in the order of their nonces.
+// sendLoop carries what is to be sent to the node, message after message, in the order of the nonces.
 func (k *keySubmitter) sendLoop(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case batch := <-k.sending:
-			for len(batch) > 0 {
-				n := min(len(batch), k.cfg.MessageSize)
-				if err := k.send(ctx, batch[:n]); err != nil {
-					return err
-				}
-				batch = batch[n:]
+		case <-k.sending.wake:
+		}
+		for batch := k.sending.take(k.cfg.MessageSize); len(batch) > 0; batch = k.sending.take(k.cfg.MessageSize) {
+			batch = slices.DeleteFunc(batch, func(out *outgoing) bool { return !k.state.current(out.inflight) }) // it has lost its nonce meanwhile
+			if len(batch) == 0 {
+				continue
+			}
+			if err := k.send(ctx, batch); err != nil {
+				return err
 			}
 		}
 	}

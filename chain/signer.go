@@ -21,6 +21,8 @@ import (
 type Signer interface {
 	// Addresses are the accounts that it can sign for, in a stable order.
 	Addresses() []common.Address
+	// Local tells whether it signs for the address within this process, which takes no time that anybody would notice.
+	Local(address common.Address) bool
 	// Sign returns the transaction with the signature of address.
 	Sign(ctx context.Context, address common.Address, tx *types.Transaction, chainID *big.Int) (*types.Transaction, error)
 }
@@ -48,6 +50,9 @@ func newKeyring(keys []*ecdsa.PrivateKey) keyring {
 
 // Addresses implements Signer.
 func (r keyring) Addresses() []common.Address { return append([]common.Address(nil), r.addresses...) }
+
+// Local implements Signer.
+func (r keyring) Local(address common.Address) bool { return r.keys[address] != nil }
 
 // Sign implements Signer.
 func (r keyring) Sign(_ context.Context, address common.Address, tx *types.Transaction, chainID *big.Int) (*types.Transaction, error) {

@@ -72,6 +72,9 @@ type Submitter struct {
 	log     *slog.Logger
 	market  *feeMarket
 	metrics *submitterMetrics
+
+	mu     sync.Mutex
+	owners map[common.Address]*keySubmitter // of the keys that this process owns now
 }
 
 // NewSubmitter makes the submitter of one chain.
@@ -80,6 +83,7 @@ func NewSubmitter(cfg SubmitterConfig, db *store.DB, client *Client, signer Sign
 	return &Submitter{
 		cfg: cfg, db: db, client: client, signer: signer, log: log.With("chain", cfg.Chain),
 		market: &feeMarket{client: client, limit: cfg.MaxFeePerGas}, metrics: newSubmitterMetrics(cfg.Chain, cfg.Registerer),
+		owners: map[common.Address]*keySubmitter{},
 	}
 }
 
@@ -102,8 +106,7 @@ func (s *Submitter) runKey(ctx context.Context, key common.Address) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := s.db.WithLease(ctx, s.leaseName(key), func(ctx context.Context, lease store.Lease) error {
-			k := &keySubmitter{Submitter: s, key: key, lease: lease, log: s.log.With("key", key.Hex(), "epoch", lease.Epoch)}
-			return k.run(ctx)
+			return s.newOwner(key, lease).run(ctx)
 		})
 		if ctx.Err() != nil {
 			return
@@ -124,7 +127,7 @@ func (s *Submitter) runKey(ctx context.Context, key common.Address) {
 
 // keySubmitter is the owner of one key, from the moment it got the lease until it loses it.
 //
-//	outbox ──► prepare: nonce, fees, signature, one durable statement ──► send ──► node
+//	outbox, Accept ──► prepare: nonce, fees, signature, one durable statement ──► send ──► node
 //	   ▲           ▲                                                      │
 //	   └─ foreign ─┴── refused, unmined for long ◄────────────────────────┤
 //	                                           confirm: mined? ──► outcome, event
@@ -135,23 +138,29 @@ type keySubmitter struct {
 	orphan  bool // no signer holds the key: nothing new can be signed
 	log     *slog.Logger
 	state   *sendState
-	sending chan []*outgoing
+	sending *sendQueue
 	moving  sync.Mutex // held while something loses its nonce
 	blocks  blockFollower
+
+	accepting *acceptQueue
+	backlog   bool // operations may wait in the outbox; the preparer's alone
 }
 
-// outgoing is a transaction on its way to the node.
-type outgoing struct {
-	*inflight
-	raw []byte
+func (s *Submitter) newOwner(key common.Address, lease store.Lease) *keySubmitter {
+	return &keySubmitter{
+		Submitter: s, key: key, lease: lease, log: s.log.With("key", key.Hex(), "epoch", lease.Epoch),
+		sending: newSendQueue(), accepting: newAcceptQueue(), backlog: true,
+	}
 }
 
 func (k *keySubmitter) run(ctx context.Context) error {
 	if err := k.restore(ctx); err != nil {
 		return err
 	}
-	k.sending = make(chan []*outgoing, 1)
 	defer k.metrics.forget(k.key)
+	if !k.orphan && k.signer.Local(k.key) {
+		defer k.own(k)()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.prepareLoop(ctx) })
 	group.Go(func() error { return k.sendLoop(ctx) })

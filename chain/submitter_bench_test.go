@@ -26,7 +26,7 @@ func BenchmarkInvoke(b *testing.B) {
 	group.SetLimit(64)
 	for range b.N {
 		group.Go(func() error {
-			_, _, err := s.db.CreateOperation(context.Background(), call)
+			_, _, err := s.running.Accept(context.Background(), call)
 			return err
 		})
 	}
@@ -48,7 +48,7 @@ func BenchmarkInvokeAlone(b *testing.B) {
 	call := s.call(b, a, to, "set", big.NewInt(7))
 	b.ResetTimer()
 	for i := range b.N {
-		if _, _, err := s.db.CreateOperation(context.Background(), call); err != nil {
+		if _, _, err := s.running.Accept(context.Background(), call); err != nil {
 			b.Fatal(err)
 		}
 		awaitHead(b, s.db, int64(i+1))

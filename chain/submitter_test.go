@@ -34,6 +34,10 @@ type submitBench struct {
 	client *Client
 	signer Signer
 	key    common.Address
+
+	mu      sync.Mutex
+	running *Submitter // the last one that was started
+	created int
 }
 
 func testLog(t testing.TB) *slog.Logger {
@@ -92,6 +96,9 @@ func (b *submitBench) submit(t testing.TB, change ...func(*SubmitterConfig)) (st
 	done := make(chan error, 1)
 	s := NewSubmitter(cfg, b.db, b.client, b.signer, testLog(t))
 	go func() { done <- s.Run(ctx) }()
+	b.mu.Lock()
+	b.running = s
+	b.mu.Unlock()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
@@ -114,9 +121,17 @@ func (b *submitBench) call(t testing.TB, a contracts.Artifact, to common.Address
 	return store.NewOperation{Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: b.key, To: &to, Data: data, Gas: 100_000}
 }
 
+// create has an operation accepted in one of the two ways: by the submitter, if one was started, or past it into the outbox.
 func (b *submitBench) create(t testing.TB, n store.NewOperation) uuid.UUID {
 	t.Helper()
-	op, _, err := b.db.CreateOperation(context.Background(), n)
+	b.mu.Lock()
+	b.created++
+	accept := b.db.CreateOperation
+	if b.running != nil && b.created%3 > 0 {
+		accept = b.running.Accept
+	}
+	b.mu.Unlock()
+	op, _, err := accept(context.Background(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +402,7 @@ func TestStoredBytesAreSentAgain(t *testing.T) {
 	}
 	s := NewSubmitter(SubmitterConfig{Chain: "dev", MaxInFlight: 10}, b.db, b.client, b.signer, testLog(t))
 	err := b.db.WithLease(ctx, fmt.Sprintf("submitter/dev/%s", b.key.Hex()), func(ctx context.Context, lease store.Lease) error {
-		k := &keySubmitter{Submitter: s, key: b.key, lease: lease, log: testLog(t), sending: make(chan []*outgoing, 1)}
+		k := s.newOwner(b.key, lease)
 		if err := k.restore(ctx); err != nil {
 			return err
 		}
@@ -472,7 +487,7 @@ func TestForeignTransactionTakesAnAssignedNonce(t *testing.T) {
 	id := b.create(t, b.call(t, a, to, "set", big.NewInt(5)))
 	s := NewSubmitter(SubmitterConfig{Chain: "dev", MaxInFlight: 10}, b.db, b.client, b.signer, testLog(t))
 	err := b.db.WithLease(context.Background(), fmt.Sprintf("submitter/dev/%s", b.key.Hex()), func(ctx context.Context, lease store.Lease) error {
-		k := &keySubmitter{Submitter: s, key: b.key, lease: lease, log: testLog(t), sending: make(chan []*outgoing, 1)}
+		k := s.newOwner(b.key, lease)
 		if err := k.restore(ctx); err != nil {
 			return err
 		}

@@ -163,10 +163,14 @@ func (c *Chain) finalize(head *types.Block) {
 
 const epoch = 32 // blocks
 
-// Mine makes one block, empty or not, and returns its hash.
+// Mine makes one block of all that was sent before, empty or not, and returns its hash.
 func (c *Chain) Mine() common.Hash {
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
+	// The pool takes up what was sent in the background.
+	if err := c.eth.TxPool().Sync(); err != nil {
+		c.log.Warn("the dev chain's pool does not answer", "error", err)
+	}
 	c.commit(time.Now())
 	return c.eth.BlockChain().CurrentBlock().Hash()
 }

@@ -241,7 +241,7 @@ func (s *Server) accept(ctx context.Context, c call, id uuid.UUID) (store.Operat
 	if n.Gas, err = c.ns.Chain.Client.EstimateGas(ctx, options.request(n.Key, c.to, n.Data)); err != nil {
 		return none, c.failed(err)
 	}
-	op, _, err := s.db.CreateOperation(ctx, n)
+	op, _, err := c.ns.Chain.Submitter.Accept(ctx, n)
 	if err != nil {
 		return none, fmt.Errorf("accept an invocation: %w", err)
 	}

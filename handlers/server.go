@@ -55,6 +55,7 @@ type Namespace struct {
 type Chain struct {
 	Name         string
 	Client       *chain.Client
+	Submitter    *chain.Submitter
 	Keys         []common.Address // that this node can sign with
 	MaxFeePerGas *big.Int         // the most that the service offers by itself, in wei; nil for no limit
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 )
 
 const (
@@ -15,15 +15,16 @@ const (
 	maxAcceptWriters = 2   // statements under way at once, so that a slow flush does not hold up everybody
 )
 
-// One statement for all three rows of each operation: one round trip, one flush. In arrays of bytes the driver writes an empty value for NULL.
-// Nothing is inserted for an operation whose idempotency key is taken.
-const sqlInsertOperations = `
-	WITH given AS (
-		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS bytea[]), CAST($6 AS timestamptz[]),
+// One statement for all three rows of each operation: one round trip, one flush. Nothing is inserted for an operation whose idempotency key is taken, and nothing at all
+// without the fence, which stands before it. In arrays of bytes the driver writes an empty value for NULL.
+const (
+	sqlStoreOperations = `given AS (
+		SELECT g.* FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS bytea[]), CAST($6 AS timestamptz[]),
 			CAST($7 AS uuid[]), CAST($8 AS text[]), CAST($9 AS text[]), CAST($10 AS text[]), CAST($11 AS bytea[]), CAST($12 AS text[]), CAST($13 AS text[]),
-			CAST($14 AS bytea[]), CAST($15 AS bytea[]), CAST($16 AS numeric[]), CAST($17 AS bigint[]), CAST($18 AS text[]))
+			CAST($14 AS bytea[]), CAST($15 AS bytea[]), CAST($16 AS numeric[]), CAST($17 AS bigint[]), CAST($18 AS text[]), CAST($19 AS bigint[]),
+			CAST($20 AS bytea[]), CAST($21 AS bytea[]), CAST($22 AS text[]))
 			AS g (transaction, namespace, tx_type, idempotency_key, body_hash, created, id, type, plugin, chain, key, input, errors, to_address, data, value, gas,
-				options)
+				options, nonce, raw, tx_hash, attempt), fence
 	), begun AS (
 		INSERT INTO transactions (id, namespace, type, idempotency_key, body_hash, created)
 		SELECT transaction, namespace, tx_type, idempotency_key, NULLIF(body_hash, ''), created FROM given
@@ -31,13 +32,20 @@ const sqlInsertOperations = `
 		RETURNING id
 	), accepted AS (
 		INSERT INTO operations (id, namespace, transaction, type, status, plugin, chain, key, input, errors, created, updated)
-		SELECT g.id, g.namespace, g.transaction, g.type, 'Initialized', g.plugin, g.chain, g.key, g.input, g.errors, g.created, g.created
+		SELECT g.id, g.namespace, g.transaction, g.type, CASE WHEN g.nonce IS NULL THEN 'Initialized' ELSE 'Pending' END, g.plugin, g.chain, g.key, g.input, g.errors,
+			g.created, g.created
 		FROM given g JOIN begun b ON b.id = g.transaction
 	), queued AS (
-		INSERT INTO outbox (operation, chain, key, to_address, data, value, gas, options, created)
-		SELECT g.id, g.chain, g.key, NULLIF(g.to_address, ''), g.data, g.value, g.gas, g.options, g.created FROM given g JOIN begun b ON b.id = g.transaction
+		INSERT INTO outbox (operation, chain, key, to_address, data, value, gas, options, created, nonce, raw, tx_hash, tx_hashes, attempts, assigned)
+		SELECT g.id, g.chain, g.key, NULLIF(g.to_address, ''), g.data, g.value, g.gas, g.options, g.created, g.nonce, NULLIF(g.raw, ''), NULLIF(g.tx_hash, ''),
+			CASE WHEN g.nonce IS NULL THEN '{}' ELSE ARRAY[g.tx_hash] END, CASE WHEN g.nonce IS NULL THEN '{}' ELSE ARRAY[g.attempt] END,
+			CASE WHEN g.nonce IS NULL THEN NULL ELSE g.created END
+		FROM given g JOIN begun b ON b.id = g.transaction
 	)
 	SELECT id FROM begun`
+	sqlInsertOperations = `WITH fence AS (SELECT true), ` + sqlStoreOperations
+	sqlAcceptSigned     = `WITH fence AS (UPDATE signers SET next_nonce = $26 WHERE chain = $23 AND address = $24 AND epoch = $25 RETURNING epoch), ` + sqlStoreOperations
+)
 
 // acceptor stores the operations that are accepted at the same time in one statement. It never lingers: an operation that finds a free writer is stored at once,
 // and what has gathered while all writers were busy is stored together. PostgreSQL would share the flush among single statements too, but not their other work.
@@ -115,7 +123,7 @@ func (a *acceptor) insert(ctx context.Context, batch []*acceptance) {
 	if err == nil {
 		begun, err = insertOperations(ctx, statement, rows)
 	}
-	if err != nil && len(batch) > 1 && refused(err) {
+	if err != nil && len(batch) > 1 && Refused(err) {
 		for i := range batch {
 			a.insert(ctx, batch[i:i+1])
 		}
@@ -134,10 +142,11 @@ func (a *acceptor) insert(ctx context.Context, batch []*acceptance) {
 	}
 }
 
-// insertOperations stores operations and returns the ids of those transactions that were begun: not the ones whose idempotency key is taken.
-func insertOperations(ctx context.Context, insert *sqlx.Stmt, rows []newOperationRow) (map[uuid.UUID]bool, error) {
+// insertOperations stores operations and returns the ids of those transactions that were begun: not the ones whose idempotency key is taken. fence are the
+// arguments of the fence.
+func insertOperations(ctx context.Context, insert *sqlx.Stmt, rows []newOperationRow, fence ...any) (map[uuid.UUID]bool, error) {
 	var ids []uuid.UUID
-	if err := insert.SelectContext(ctx, &ids, operationArguments(rows)...); err != nil {
+	if err := insert.SelectContext(ctx, &ids, append(operationArguments(rows), fence...)...); err != nil {
 		return nil, fmt.Errorf("insert the operations: %w", err)
 	}
 	begun := make(map[uuid.UUID]bool, len(ids))
@@ -147,37 +156,56 @@ func insertOperations(ctx context.Context, insert *sqlx.Stmt, rows []newOperatio
 	return begun, nil
 }
 
-// newOperationRow is what an accepted operation leaves in the tables.
-type newOperationRow struct {
-	transaction, operation                                        uuid.UUID
-	namespace, txType, kind, chain, created, input, custom, value string
-	options                                                       string
-	idempotencyKey                                                *string
-	bodyHash, key, to, data                                       []byte // of a contract creation, to is empty
-	gas                                                           int64
+// Accepted is an operation that is accepted with its nonce and its signature.
+type Accepted struct {
+	New    NewOperation
+	Signed Signed
 }
 
-// operationArguments are the arguments of sqlInsertOperations: the rows column by column.
-func operationArguments(rows []newOperationRow) []any {
-	var text [12][]string
-	var idempotencyKeys []*string
-	var binary [4]pq.ByteaArray
-	var gas []int64
-	for i := range rows {
-		r := &rows[i]
-		for column, value := range [...]string{
-			r.transaction.String(), r.namespace, r.txType, r.created, r.operation.String(), r.kind, pluginEthereum, r.chain, r.input, r.custom, r.value, r.options,
-		} {
-			text[column] = append(text[column], value)
+// AcceptSigned stores operations together with their nonces and signatures, and the key's next nonce. For each it returns the operation, or nil when its idempotency
+// key has been used before. Refused tells of an error whether one of the operations is the cause; nothing was stored then.
+func (db *DB) AcceptSigned(ctx context.Context, lease Lease, chain string, key common.Address, next uint64, accepted []Accepted) ([]*Operation, error) {
+	doing := "accept operations with their nonces"
+	rows, operations := make([]newOperationRow, len(accepted)), make([]Operation, len(accepted))
+	for i := range accepted {
+		op, row, err := accepted[i].New.prepare()
+		if err != nil {
+			return nil, wrap(err, doing)
 		}
-		for column, value := range [...][]byte{r.bodyHash, r.key, r.to, r.data} {
-			binary[column] = append(binary[column], value)
+		row.sign(&accepted[i].Signed)
+		op.Status = OpPending
+		operations[i], rows[i] = op, row
+	}
+	statement, err := db.prepared(ctx, sqlAcceptSigned)
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	begun, err := insertOperations(ctx, statement, rows, chain, key.Bytes(), lease.Epoch, int64(next)) //nolint:gosec // nonces are below 2^63
+	if err != nil {
+		return nil, wrap(err, doing)
+	}
+	if len(begun) == 0 { // all of them are repeated, or the key has a newer owner
+		if err := db.checkSigner(ctx, lease, chain, key); err != nil {
+			return nil, wrap(err, doing)
 		}
-		idempotencyKeys, gas = append(idempotencyKeys, r.idempotencyKey), append(gas, r.gas)
 	}
-	return []any{
-		pq.Array(text[0]), pq.Array(text[1]), pq.Array(text[2]), pq.Array(idempotencyKeys), binary[0], pq.Array(text[3]), pq.Array(text[4]),
-		pq.Array(text[5]), pq.Array(text[6]), pq.Array(text[7]), binary[1], pq.Array(text[8]), pq.Array(text[9]), binary[2], binary[3], pq.Array(text[10]),
-		pq.Array(gas), pq.Array(text[11]),
+	stored := make([]*Operation, len(operations))
+	for i := range operations {
+		if begun[operations[i].Transaction] {
+			stored[i] = &operations[i]
+		}
 	}
+	return stored, nil
+}
+
+// checkSigner fails with ErrFenced unless the lease is that of the key's owner.
+func (db *DB) checkSigner(ctx context.Context, lease Lease, chain string, key common.Address) error {
+	var epoch int64
+	if err := db.db.GetContext(ctx, &epoch, `SELECT epoch FROM signers WHERE chain = $1 AND address = $2`, chain, key.Bytes()); err != nil {
+		return fmt.Errorf("read the key's owner: %w", err)
+	}
+	if epoch != lease.Epoch {
+		return ErrFenced
+	}
+	return nil
 }

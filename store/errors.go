@@ -62,8 +62,8 @@ func unreachable(err error) bool {
 		errors.As(err, &network) || errors.As(err, &path)
 }
 
-// refused tells whether the server has refused a statement for what is in it.
-func refused(err error) bool {
+// Refused tells whether the server has refused a statement for what is in it. Nothing of it was done.
+func Refused(err error) bool {
 	var server *pq.Error
 	return errors.As(err, &server) && !unreachable(err)
 }

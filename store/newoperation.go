@@ -121,6 +121,15 @@ func (db *DB) repeatedOperation(ctx context.Context, n NewOperation) (Operation,
 	return op, true, err
 }
 
+// Call is what the operation asks the chain for, as the outbox would tell it.
+func (n *NewOperation) Call() *OutboxCall {
+	value := n.Value
+	if value == nil {
+		value = new(big.Int)
+	}
+	return &OutboxCall{Operation: n.ID, To: n.To, Data: n.Data, Value: value, Gas: n.GasLimit(), Options: n.Options, Created: Now()}
+}
+
 // prepare makes the operation as it will be stored, and its row for insertOperations.
 func (n *NewOperation) prepare() (Operation, newOperationRow, error) {
 	if n.ID == uuid.Nil {
