@@ -18,6 +18,11 @@ import (
 func openForTest(t *testing.T, cfg Config) *DB {
 	t.Helper()
 	cfg.URL = pgtest.New(t)
+	return openAt(t, cfg)
+}
+
+func openAt(t *testing.T, cfg Config) *DB {
+	t.Helper()
 	db, err := Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

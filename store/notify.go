@@ -16,6 +16,15 @@ import (
 // channel is the one PostgreSQL channel; the payload is "<process> <topic>".
 const channel = "pactwire"
 
+// Processes tell each other that they are there. Who has heard of nobody for a while notifies nobody: most installations have one process, and each NOTIFY is a
+// transaction.
+const (
+	topicHere   = "here"
+	hereEvery   = 10 * time.Second
+	hereExpires = 25 * time.Second
+	hereAnswer  = 2 * time.Second // how long others may take to say that they are there
+)
+
 // TopicOutcomes tells other processes that operations have ended.
 const TopicOutcomes = "outcomes"
 
@@ -43,6 +52,8 @@ type Notifier struct {
 	mu      sync.Mutex
 	waiting map[string]map[*Wakeup]struct{}
 	dirty   map[string]struct{}
+	others  map[string]time.Time // when each other process was last heard of
+	deaf    time.Time            // until then there may be others that were not heard; zero: for as long as nothing is heard at all
 	kick    chan struct{}
 	counts  map[string]*atomic.Uint64 // of the topics that somebody counts
 }
@@ -58,7 +69,7 @@ type Wakeup struct {
 func newNotifier(url string, db *sqlx.DB, log *slog.Logger) *Notifier {
 	return &Notifier{
 		url: url, db: db, log: log, process: uuid.NewString(),
-		waiting: map[string]map[*Wakeup]struct{}{}, dirty: map[string]struct{}{}, kick: make(chan struct{}, 1),
+		waiting: map[string]map[*Wakeup]struct{}{}, dirty: map[string]struct{}{}, others: map[string]time.Time{}, kick: make(chan struct{}, 1),
 		counts: map[string]*atomic.Uint64{},
 	}
 }
@@ -151,6 +162,11 @@ func (n *Notifier) wakeAll() {
 // Run carries notifications between processes until ctx ends.
 func (n *Notifier) Run(ctx context.Context) error {
 	listener := pq.NewDialListener(dialer{silence: 75 * time.Second}, n.url, 100*time.Millisecond, 5*time.Second, func(event pq.ListenerEventType, err error) {
+		if event == pq.ListenerEventDisconnected {
+			n.mu.Lock()
+			n.deaf = time.Time{}
+			n.mu.Unlock()
+		}
 		if err != nil {
 			n.log.WarnContext(ctx, "notification connection", "event", int(event), "error", err)
 		}
@@ -163,46 +179,93 @@ func (n *Notifier) Run(ctx context.Context) error {
 			}
 		}()
 	}()
+	listening := make(chan struct{})
 	go func() {
 		// Listen blocks until the first connection stands; Close ends the wait.
-		if err := listener.Listen(channel); err != nil && ctx.Err() == nil {
-			n.log.WarnContext(ctx, "listen for notifications", "error", err)
+		if err := listener.Listen(channel); err != nil {
+			if ctx.Err() == nil {
+				n.log.WarnContext(ctx, "listen for notifications", "error", err)
+			}
+			return
 		}
+		close(listening)
 	}()
-	ping := time.NewTicker(30 * time.Second)
+	ping, here := time.NewTicker(30*time.Second), time.NewTicker(hereEvery)
 	defer ping.Stop()
+	defer here.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-listening:
+			listening = nil
+			n.greet()
 		case note := <-listener.Notify:
 			if note == nil { // the connection was made anew: anything may have been missed
+				n.greet()
 				n.wakeAll()
 				continue
 			}
-			process, topic, ok := strings.Cut(note.Extra, " ")
-			if ok && process != n.process {
-				n.mu.Lock()
-				n.wake(topic)
-				n.mu.Unlock()
+			if process, topic, ok := strings.Cut(note.Extra, " "); ok && process != n.process {
+				n.hear(process, topic)
 			}
 		case <-n.kick:
 			n.send(ctx)
+		case <-here.C:
+			n.NotifyOthers(topicHere)
 		case <-ping.C:
 			go func() { _ = listener.Ping() }() // a dead connection is noticed by it, and made anew
 		}
 	}
 }
 
+// greet asks who else is there, now that answers can be heard.
+func (n *Notifier) greet() {
+	n.mu.Lock()
+	n.deaf = time.Now().Add(hereAnswer)
+	n.mu.Unlock()
+	n.NotifyOthers(topicHere)
+}
+
+// hear takes up what another process has said.
+func (n *Notifier) hear(process, topic string) {
+	n.mu.Lock()
+	_, known := n.others[process]
+	n.others[process] = time.Now()
+	if topic != topicHere {
+		n.wake(topic)
+	}
+	n.mu.Unlock()
+	if !known { // it does not know of this one either
+		n.NotifyOthers(topicHere)
+	}
+}
+
+// alone tells whether no other process is known to be there. n.mu is held.
+func (n *Notifier) alone(now time.Time) bool {
+	for process, heard := range n.others {
+		if now.Sub(heard) >= hereExpires {
+			delete(n.others, process)
+		}
+	}
+	return len(n.others) == 0 && !n.deaf.IsZero() && now.After(n.deaf)
+}
+
 // send tells the other processes about all topics that gathered since the last time, in one statement.
 func (n *Notifier) send(ctx context.Context) {
 	n.mu.Lock()
+	alone := n.alone(time.Now())
 	payloads := make([]string, 0, len(n.dirty))
 	for topic := range n.dirty {
-		payloads = append(payloads, n.process+" "+topic)
+		if !alone || topic == topicHere {
+			payloads = append(payloads, n.process+" "+topic)
+		}
 	}
 	clear(n.dirty)
 	n.mu.Unlock()
+	if len(payloads) == 0 {
+		return
+	}
 	_, err := n.db.ExecContext(ctx, `SELECT pg_notify($1, p) FROM unnest(CAST($2 AS text[])) AS p`, channel, pq.Array(payloads))
 	if err != nil && ctx.Err() == nil {
 		n.log.WarnContext(ctx, "notify other processes", "error", err)
