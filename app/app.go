@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -32,6 +33,7 @@ type Embedded struct {
 	DatabaseURL string              // empty: the configuration's
 	SoleUser    bool                // nobody else uses the database: leases of a former life of this process may be taken at once
 	RPCURLs     []string            // of the embedded chain, for chains that have none in the configuration
+	Attach      func() *rpc.Client  // connects to that chain within the process; nil: by its URLs
 	Keys        []*ecdsa.PrivateKey // that sign on the embedded chain
 }
 

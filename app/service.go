@@ -145,13 +145,13 @@ func (s *service) startChains(starting, work context.Context, group *errgroup.Gr
 
 func (s *service) startChain(starting, work context.Context, group *errgroup.Group, c ChainConfig) (*handlers.Chain, error) {
 	keys := s.signers[c.Name]
-	urls := c.RPCURLs
-	if len(urls) == 0 {
-		urls = s.embedded.RPCURLs
+	connecting := chain.Config{Name: c.Name, URLs: c.RPCURLs}
+	if len(connecting.URLs) == 0 {
+		connecting.URLs, connecting.Attach = s.embedded.RPCURLs, s.embedded.Attach
 		keys = append(signers{chain.NewDevSigner(s.embedded.Keys...)}, keys...)
 	}
 	part := "chain " + c.Name
-	client, err := s.dial(starting, part, chain.Config{Name: c.Name, URLs: urls}, c)
+	client, err := s.dial(starting, part, connecting, c)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	Confirmations uint64        // blocks on top of a block before it counts as final for us
 	CallTimeout   time.Duration // limit of each single call; 30 s when zero
 	PollInterval  time.Duration // how often Run asks for the head when the node cannot tell by itself; 500 ms when zero
+
+	// Attach connects to a node within the process, which URLs then only name: there is no socket in between.
+	Attach func() *rpc.Client
 }
 
 // Client speaks JSON-RPC to one chain over the first of its nodes that answers, and changes to the next one when that fails.
@@ -266,11 +269,7 @@ func (c *Client) dialAny(ctx context.Context) (*connection, error) {
 func (c *Client) dialOne(ctx context.Context, url string) (*connection, error) {
 	ctx, stop := context.WithTimeout(ctx, min(c.cfg.CallTimeout, 10*time.Second))
 	defer stop()
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-	}
-	client, err := rpc.DialOptions(ctx, url, rpc.WithWebsocketMessageSizeLimit(maxResponse),
-		rpc.WithHTTPClient(&http.Client{Transport: boundedTransport{transport}}))
+	client, err := c.open(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
@@ -299,6 +298,18 @@ func (c *Client) dialOne(ctx context.Context, url string) (*connection, error) {
 			chainID.ToInt(), genesis.Hash, c.chainID, c.genesis)
 	}
 	return &connection{rpc: client, url: url, websocket: client.SupportsSubscriptions()}, nil
+}
+
+// open makes the connection itself.
+func (c *Client) open(ctx context.Context, url string) (*rpc.Client, error) {
+	if c.cfg.Attach != nil {
+		return c.cfg.Attach(), nil
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+	}
+	return rpc.DialOptions(ctx, url, rpc.WithWebsocketMessageSizeLimit(maxResponse),
+		rpc.WithHTTPClient(&http.Client{Transport: boundedTransport{transport}}))
 }
 
 // succeeded notes that the node answers.

@@ -125,7 +125,7 @@ func (d *devServers) start(ctx context.Context) (app.Embedded, error) {
 	if err := group.Wait(); err != nil {
 		return app.Embedded{}, err
 	}
-	embedded.RPCURLs = []string{d.chain.WSURL()}
+	embedded.RPCURLs, embedded.Attach = []string{d.chain.WSURL()}, d.chain.Attach
 	return embedded, nil
 }
 

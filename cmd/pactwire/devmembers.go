@@ -80,7 +80,7 @@ func (d *devServers) startMembers(ctx context.Context, group *errgroup.Group, fi
 		}
 		m.app, err = app.New(ctx, cfg, app.Options{Version: readBuildInfo().Version, Embedded: func(context.Context) (app.Embedded, error) {
 			return app.Embedded{
-				DatabaseURL: d.postgres.URL(m.database), SoleUser: true, RPCURLs: []string{d.chain.WSURL()}, Keys: []*ecdsa.PrivateKey{m.account.Key},
+				DatabaseURL: d.postgres.URL(m.database), SoleUser: true, RPCURLs: []string{d.chain.WSURL()}, Attach: d.chain.Attach, Keys: []*ecdsa.PrivateKey{m.account.Key},
 			}, nil
 		}}, d.log.With(slog.String("member", m.name)))
 		if err != nil {
