@@ -38,7 +38,7 @@ type Chain struct {
 	auto    atomic.Bool
 
 	sealing sync.Mutex    // one block or fork at a time
-	busy    time.Duration // how long the newest block took; sealing is held, or it is the sealer who asks
+	busy    time.Duration // how long the newest block took, if it held several transactions; the sealer's alone
 	wake    chan struct{}
 	cancel  context.CancelFunc
 	loops   sync.WaitGroup

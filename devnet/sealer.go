@@ -47,8 +47,8 @@ func (c *Chain) startSealing(ctx context.Context) {
 	c.wakeSealer()
 }
 
-// After a block the sealer rests for restShare times as long as the block took: those who read the block and send the next transactions share the processors with it.
-// Under load blocks are fewer and fuller by that, and a lone transaction comes later anyway.
+// After a block of several transactions the sealer rests for restShare times as long as the block took: those who read the block and send the next transactions share
+// the processors with it. Under load blocks are fewer and fuller by that. Somebody who sends one transaction after the other waits for nothing.
 const (
 	restShare = 2
 	maxRest   = 20 * time.Millisecond
@@ -82,9 +82,12 @@ func (c *Chain) sealWaiting() bool {
 	}
 	before, began := c.eth.BlockChain().CurrentBlock(), time.Now()
 	block := c.commit(began)
-	c.busy = time.Since(began)
 	if block == nil {
 		return false
+	}
+	c.busy = 0
+	if len(block.Transactions()) > 1 {
+		c.busy = time.Since(began)
 	}
 	if len(block.Transactions()) > 0 {
 		return true
