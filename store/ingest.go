@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 )
 
 // ErrMoved means that a chain's position is not where the reader believed it to be. The reader must read its state anew.
@@ -71,27 +71,25 @@ func (db *DB) ClaimChain(ctx context.Context, name string, lease Lease) (Chain, 
 // recorded once per listener, whatever ranges overlap. It returns ErrFenced when another reader has taken over, and ErrMoved when the live part does not
 // stand at From.
 func (db *DB) RecordBlocks(ctx context.Context, b BlockBatch) error {
-	hot, err := db.prepareAll(ctx, sqlMoveLive, sqlMoveCatchUp, sqlRecordEvents)
+	doing := fmt.Sprintf("record blocks %d to %d of chain %s", b.From, b.To, b.Chain)
+	hot, err := db.prepareAll(ctx, sqlRecordLive, sqlMoveCatchUp, sqlRecordEvents)
 	if err != nil {
-		return wrap(err, "record blocks")
+		return wrap(err, doing)
 	}
-	var namespaces map[string]bool
-	err = db.inTx(ctx, fmt.Sprintf("record blocks %d to %d of chain %s", b.From, b.To, b.Chain), func(tx *sqlx.Tx) error {
-		next, err := hot.move(ctx, tx, b)
-		if err != nil {
-			return err
-		}
-		if err := insertPins(ctx, tx, b); err != nil {
-			return err
-		}
-		namespaces, err = hot.recordEvents(ctx, tx, b, next)
-		return err
-	})
+	r := &recording{statements: hot, BlockBatch: b, now: Now(), namespaces: map[string]bool{}}
+	inSteps := !r.plain()
+	if !inSteps {
+		_, err = r.recordLive(ctx, hot[sqlRecordLive], db.db, b.Events)
+		inSteps = violates(err, "blockchain_events_once") // a statement does not see what was recorded while it waited for the chain's row
+	}
+	if inSteps {
+		err = db.inTx(ctx, doing, func(tx *sqlx.Tx) error { return r.inSteps(ctx, tx) })
+	}
 	if err != nil {
-		return err
+		return wrap(err, doing)
 	}
-	topics := make([]string, 0, len(namespaces)+1)
-	for namespace := range namespaces {
+	topics := make([]string, 0, len(r.namespaces)+1)
+	for namespace := range r.namespaces {
 		topics = append(topics, TopicHistory(namespace))
 	}
 	if len(b.Pins) > 0 {
@@ -103,22 +101,37 @@ func (db *DB) RecordBlocks(ctx context.Context, b BlockBatch) error {
 	return nil
 }
 
+// recording is a batch on its way into the database.
+type recording struct {
+	statements
+	BlockBatch
+	now        time.Time
+	namespaces map[string]bool // whose histories have grown
+}
+
+// plain tells whether one statement does it all, as with most blocks at the head, whose events somebody waits for.
+func (r *recording) plain() bool {
+	return r.CatchUp == nil && !r.Demote && len(r.Pins) == 0 && len(r.Events) <= rowsPerStatement
+}
+
+// inSteps takes the chain's row lock with a statement of its own. What others have recorded is seen by those that follow.
+func (r *recording) inSteps(ctx context.Context, tx *sqlx.Tx) error {
+	next, err := r.move(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if r.Demote {
+		if _, err := tx.ExecContext(ctx, sqlDemoteListeners, r.Chain, r.From); err != nil {
+			return fmt.Errorf("set the listeners back: %w", err)
+		}
+	}
+	if err := insertPins(ctx, tx, r.BlockBatch); err != nil {
+		return err
+	}
+	return r.recordEvents(ctx, tx, next)
+}
+
 const (
-	sqlMoveLive = `
-		WITH moved AS (
-			UPDATE chains SET next_block = $4, epoch = $2, pin_live = pin_live AND NOT $5,
-				pin_next = CASE WHEN pin_live AND $5 THEN greatest(pin_block, next_block) ELSE pin_next END
-			WHERE name = $1 AND epoch <= $2 AND next_block = $3 RETURNING name, next_block
-		), forgotten AS (
-			DELETE FROM chain_blocks b USING moved m WHERE b.chain = m.name AND b.number < $6
-		), remembered AS (
-			INSERT INTO chain_blocks (chain, number, hash, parent)
-			SELECT m.name, b.number, b.hash, b.parent
-			FROM moved m, unnest(CAST($7 AS bigint[]), CAST($8 AS bytea[]), CAST($9 AS bytea[])) AS b (number, hash, parent)
-			WHERE b.number >= $6
-			ON CONFLICT (chain, number) DO UPDATE SET hash = excluded.hash, parent = excluded.parent
-		)
-		SELECT next_block FROM moved`
 	sqlMoveCatchUp = `
 		UPDATE chains SET epoch = $2, pin_next = CASE WHEN pin_contract = $4 AND NOT pin_live THEN greatest(pin_next, $3) ELSE pin_next END,
 			pin_live = pin_live OR coalesce(pin_contract = $4, false) AND greatest(pin_next, $3) >= next_block
@@ -127,46 +140,32 @@ const (
 )
 
 // move moves the position and takes the chain's row lock, which serialises all readers. It returns the chain's NextBlock.
-func (hot statements) move(ctx context.Context, tx *sqlx.Tx, b BlockBatch) (int64, error) {
-	query, args := sqlMoveLive, b.moveLive()
-	if b.CatchUp != nil {
-		query, args = sqlMoveCatchUp, []any{b.Chain, b.Lease.Epoch, b.To + 1, b.CatchUp.Pins}
+func (r *recording) move(ctx context.Context, tx *sqlx.Tx) (next int64, err error) {
+	if r.CatchUp == nil {
+		return r.recordLive(ctx, r.in(ctx, tx, sqlRecordLive), tx, nil)
 	}
-	var next int64
-	err := hot.in(ctx, tx, query).GetContext(ctx, &next, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		var epoch int64
-		if err := tx.GetContext(ctx, &epoch, `SELECT epoch FROM chains WHERE name = $1`, b.Chain); err != nil {
-			return 0, fmt.Errorf("read the chain: %w", err)
-		}
-		if epoch > b.Lease.Epoch {
-			return 0, ErrFenced
-		}
-		return 0, ErrMoved
-	}
-	if err != nil {
+	err = r.in(ctx, tx, sqlMoveCatchUp).GetContext(ctx, &next, r.Chain, r.Lease.Epoch, r.To+1, r.CatchUp.Pins)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, r.whyNot(ctx, tx)
+	case err != nil:
 		return 0, fmt.Errorf("move the position: %w", err)
-	}
-	if b.CatchUp != nil && b.To >= next {
+	case r.To >= next:
 		return 0, ErrMoved // the past ends where the live part begins
-	}
-	if b.Demote {
-		if _, err := tx.ExecContext(ctx, sqlDemoteListeners, b.Chain, b.From); err != nil {
-			return 0, fmt.Errorf("set the listeners back: %w", err)
-		}
 	}
 	return next, nil
 }
 
-// moveLive are the arguments of sqlMoveLive.
-func (b *BlockBatch) moveLive() []any {
-	numbers, hashes, parents := make([]int64, len(b.Blocks)), make([][]byte, len(b.Blocks)), make([][]byte, len(b.Blocks))
-	for i, block := range b.Blocks {
-		numbers[i], hashes[i], parents[i] = block.Number, block.Hash, block.Parent
+// whyNot tells why the position was not moved.
+func (r *recording) whyNot(ctx context.Context, db sqlx.QueryerContext) error {
+	var epoch int64
+	if err := sqlx.GetContext(ctx, db, &epoch, `SELECT epoch FROM chains WHERE name = $1`, r.Chain); err != nil {
+		return fmt.Errorf("read the chain: %w", err)
 	}
-	return []any{
-		b.Chain, b.Lease.Epoch, b.From, b.To + 1, b.Demote, b.To + 1 - b.Keep, pq.Array(numbers), pq.Array(hashes), pq.Array(parents),
+	if epoch > r.Lease.Epoch {
+		return ErrFenced
 	}
+	return ErrMoved
 }
 
 // insertPins records the logs of the pin contract, once each.

@@ -2,18 +2,23 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pactwire/pactwire/internal/pgtest"
 	"github.com/pactwire/pactwire/store"
 )
 
@@ -260,5 +265,64 @@ func TestReadersAtTheSameTime(t *testing.T) {
 		if now := listenerNow(t, db, l); now.Events != blocks*perBlock {
 			t.Errorf("%d events are counted", now.Events)
 		}
+	}
+}
+
+// TestWhatWasRecordedMeanwhileIsSeen has another transaction record a log while the reader waits for it: the statement that waits has not seen that log.
+func TestWhatWasRecordedMeanwhileIsSeen(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	db, err := store.Open(t.Context(), store.Config{URL: url}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.EnsureChain(t.Context(), "dev", big.NewInt(31337), common.Hash{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.EnsureNamespace(t.Context(), "default", "dev"); err != nil {
+		t.Fatal(err)
+	}
+	l := createListener(t, db, "default", 0)
+	raw, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	other, err := raw.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{
+		`UPDATE chains SET epoch = 1`,
+		`INSERT INTO blockchain_events (id, namespace, sequence, listener, name, protocol_id, tx_hash, block_number, block_hash, log_index, timestamp)
+			SELECT gen_random_uuid(), 'default', 0, id, 'E', '', '', 0, decode(repeat('00', 32), 'hex'), 0, now() FROM listeners`,
+	} {
+		if _, err := other.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error)
+	go func() {
+		done <- db.RecordBlocks(t.Context(), store.BlockBatch{
+			Chain: "dev", Lease: store.Lease{Epoch: 1}, From: 0, To: 0, Keep: 1, Blocks: chainBlocks(0, 0), Events: heardEvents(l, 0, 0, 3),
+		})
+	}()
+	for waits := 0; waits == 0; {
+		if err := raw.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if logs := recordedLogs(t, db, "default"); len(logs) != 2 {
+		t.Errorf("%v were recorded", logs)
+	}
+	if now := listenerNow(t, db, l); now.Events != 2 {
+		t.Errorf("%d events are counted", now.Events)
 	}
 }

@@ -2,105 +2,144 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
-// sqlRecordEvents moves the listeners and records what they have heard, without what is recorded already and what listeners have heard that are gone. It sees
-// what any other reader has recorded: the statement before it took the chain's row lock. The events' history is appended to here and not by appendHistory
-// because most of an entry is what stands in the record or with the listener, and need not be sent twice. As there, the row locks of the namespaces are
-// taken last and in the order of their names.
+// The pieces of the statements below. In the first, chain is the chain if its position stands where it should; the blocks are remembered with it.
+//
+// The second moves the listeners and records what they have heard, without what is recorded already and what listeners have heard that are gone. The history is
+// appended to here and not by appendHistory because most of an entry is what stands in the record or with the listener, and need not be sent twice. As there, the
+// row locks of the namespaces are taken last and in the order of their names. A namespace that is not there leaves the sequence null, which the table refuses.
+const (
+	sqlChainMoved = `
+		chain AS (
+			UPDATE chains SET next_block = CAST($4 AS bigint) + 1, epoch = $19, pin_live = pin_live AND NOT $20,
+				pin_next = CASE WHEN pin_live AND $20 THEN greatest(pin_block, next_block) ELSE pin_next END
+			WHERE name = $18 AND epoch <= $19 AND next_block = $3 RETURNING name, next_block
+		), forgotten AS (
+			DELETE FROM chain_blocks b USING chain c WHERE b.chain = c.name AND b.number < $21
+		), remembered AS (
+			INSERT INTO chain_blocks (chain, number, hash, parent)
+			SELECT c.name, b.number, b.hash, b.parent
+			FROM chain c, unnest(CAST($22 AS bigint[]), CAST($23 AS bytea[]), CAST($24 AS bytea[])) AS b (number, hash, parent)
+			WHERE b.number >= $21
+			ON CONFLICT (chain, number) DO UPDATE SET hash = excluded.hash, parent = excluded.parent
+		)`
+	sqlEventsRecorded = `
+		recorded AS (
+			SELECT listener, block_number, log_index, block_hash FROM blockchain_events
+			WHERE listener = ANY (CAST($1 AS uuid[])) AND block_number BETWEEN $3 AND CAST($4 AS bigint) AND NOT removed
+		), given AS (
+			SELECT l.id AS listener, l.name, g.*
+			FROM unnest(CAST($8 AS bigint[]), CAST($9 AS uuid[]), CAST($10 AS uuid[]), CAST($11 AS text[]), CAST($12 AS bytea[]), CAST($13 AS bigint[]),
+				CAST($14 AS bytea[]), CAST($15 AS bigint[]), CAST($16 AS bigint[]))
+				WITH ORDINALITY AS g (heard_by, record, entry, protocol_id, tx_hash, block_number, block_hash, log_index, timestamp, place)
+				JOIN listener l ON l.number = g.heard_by
+			WHERE (l.id, g.block_number, g.log_index, g.block_hash) NOT IN (SELECT listener, block_number, log_index, block_hash FROM recorded)
+		), moved AS (
+			UPDATE listeners l SET events = l.events + n.events,
+				checkpoint = CASE WHEN $5 AND NOT l.live THEN greatest(l.checkpoint, CAST($4 AS bigint) + 1) ELSE l.checkpoint END,
+				live = l.live OR $5 AND greatest(l.checkpoint, CAST($4 AS bigint) + 1) >= $6
+			FROM (SELECT l.id, count(g.listener) AS events FROM listener l LEFT JOIN given g ON g.listener = l.id GROUP BY l.id) n
+			WHERE l.id = n.id RETURNING l.id, l.namespace, l.topic
+		), fresh AS (
+			SELECT m.namespace, m.topic, row_number() OVER (PARTITION BY m.namespace ORDER BY g.place) AS number, g.*
+			FROM given g JOIN moved m ON m.id = g.listener
+		), grown AS (
+			SELECT namespace, count(*) AS events FROM fresh GROUP BY namespace
+		), locked AS (
+			SELECT n.name, g.events FROM namespaces n JOIN grown g ON g.namespace = n.name ORDER BY n.name FOR UPDATE OF n
+		), history AS (
+			UPDATE namespaces n SET sequence = n.sequence + l.events FROM locked l WHERE n.name = l.name RETURNING n.name, n.sequence - l.events AS before
+		), numbered AS (
+			SELECT f.*, h.before + f.number AS sequence FROM fresh f LEFT JOIN history h ON h.name = f.namespace
+		), appended AS (
+			INSERT INTO events (namespace, sequence, id, type, reference, topic, created, listener, name, body_key, body)
+			SELECT n.namespace, n.sequence, n.entry, '` + EventBlockchainReceived + `', n.record, n.topic, $7, n.listener, n.name, '` + BodyBlockchainEvent + `', b.body
+			FROM numbered n JOIN unnest(CAST($17 AS text[])) WITH ORDINALITY AS b (body, place) ON b.place = n.place
+		), inserted AS (
+			INSERT INTO blockchain_events (id, namespace, sequence, listener, name, protocol_id, tx_hash, block_number, block_hash, log_index, timestamp)
+			SELECT record, namespace, sequence, listener, name, protocol_id, tx_hash, block_number, block_hash, log_index, to_timestamp(timestamp) FROM numbered
+		)`
+)
+
+// sqlRecordLive moves the live part and records the events. It returns the position and the histories that have grown; nothing when the position did not move.
+const sqlRecordLive = `
+	WITH ` + sqlChainMoved + `, listener AS (
+		SELECT l.* FROM chain, unnest(CAST($1 AS uuid[]), CAST($2 AS text[])) WITH ORDINALITY AS l (id, name, number)
+	), ` + sqlEventsRecorded + `
+	SELECT c.next_block, coalesce(h.name, '') AS namespace FROM chain c LEFT JOIN history h ON true`
+
+// sqlRecordEvents moves the listeners and records the events. It returns the histories that have grown.
 const sqlRecordEvents = `
 	WITH listener AS (
 		SELECT * FROM unnest(CAST($1 AS uuid[]), CAST($2 AS text[])) WITH ORDINALITY AS l (id, name, number)
-	), recorded AS (
-		SELECT listener, block_number, log_index, block_hash FROM blockchain_events
-		WHERE listener = ANY (CAST($1 AS uuid[])) AND block_number BETWEEN $3 AND $4 AND NOT removed
-	), given AS (
-		SELECT l.id AS listener, l.name, g.*
-		FROM unnest(CAST($8 AS bigint[]), CAST($9 AS uuid[]), CAST($10 AS uuid[]), CAST($11 AS text[]), CAST($12 AS bytea[]), CAST($13 AS bigint[]),
-			CAST($14 AS bytea[]), CAST($15 AS bigint[]), CAST($16 AS bigint[]))
-			WITH ORDINALITY AS g (heard_by, record, entry, protocol_id, tx_hash, block_number, block_hash, log_index, timestamp, place)
-			JOIN listener l ON l.number = g.heard_by
-		WHERE (l.id, g.block_number, g.log_index, g.block_hash) NOT IN (SELECT listener, block_number, log_index, block_hash FROM recorded)
-	), moved AS (
-		UPDATE listeners l SET events = l.events + n.events,
-			checkpoint = CASE WHEN $5 AND NOT l.live THEN greatest(l.checkpoint, $4 + 1) ELSE l.checkpoint END,
-			live = l.live OR $5 AND greatest(l.checkpoint, $4 + 1) >= $6
-		FROM (SELECT l.id, count(g.listener) AS events FROM listener l LEFT JOIN given g ON g.listener = l.id GROUP BY l.id) n
-		WHERE l.id = n.id RETURNING l.id, l.namespace, l.topic
-	), fresh AS (
-		SELECT m.namespace, m.topic, row_number() OVER (PARTITION BY m.namespace ORDER BY g.place) AS number, g.*
-		FROM given g JOIN moved m ON m.id = g.listener
-	), grown AS (
-		SELECT namespace, count(*) AS events FROM fresh GROUP BY namespace
-	), locked AS (
-		SELECT n.name, g.events FROM namespaces n JOIN grown g ON g.namespace = n.name ORDER BY n.name FOR UPDATE OF n
-	), history AS (
-		UPDATE namespaces n SET sequence = n.sequence + l.events FROM locked l WHERE n.name = l.name RETURNING n.name, n.sequence - l.events AS before
-	), numbered AS (
-		SELECT f.*, h.before + f.number AS sequence FROM fresh f JOIN history h ON h.name = f.namespace
-	), appended AS (
-		INSERT INTO events (namespace, sequence, id, type, reference, topic, created, listener, name, body_key, body)
-		SELECT n.namespace, n.sequence, n.entry, '` + EventBlockchainReceived + `', n.record, n.topic, $7, n.listener, n.name, '` + BodyBlockchainEvent + `', b.body
-		FROM numbered n JOIN unnest(CAST($17 AS text[])) WITH ORDINALITY AS b (body, place) ON b.place = n.place
-	), inserted AS (
-		INSERT INTO blockchain_events (id, namespace, sequence, listener, name, protocol_id, tx_hash, block_number, block_hash, log_index, timestamp)
-		SELECT record, namespace, sequence, listener, name, protocol_id, tx_hash, block_number, block_hash, log_index, to_timestamp(timestamp) FROM numbered
-	)
-	SELECT g.namespace, h.before FROM grown g LEFT JOIN history h ON h.name = g.namespace`
+	), ` + sqlEventsRecorded + `
+	SELECT name FROM history`
 
-// recordEvents moves the checkpoints of those who catch up, and records the events. It returns the namespaces whose histories have grown.
-func (hot statements) recordEvents(ctx context.Context, tx *sqlx.Tx, b BlockBatch, next int64) (map[string]bool, error) {
-	namespaces := map[string]bool{}
-	now := Now()
-	for rest, first := b.Events, true; first || len(rest) > 0; first = false {
+// recordLive moves the live part and records the events. It returns the chain's NextBlock.
+func (r *recording) recordLive(ctx context.Context, statement *sqlx.Stmt, db sqlx.QueryerContext, events []BlockchainEvent) (int64, error) {
+	c := newRecordColumns(len(events))
+	c.add(events)
+	numbers, hashes, parents := make([]int64, len(r.Blocks)), make([][]byte, len(r.Blocks)), make([][]byte, len(r.Blocks))
+	for i, block := range r.Blocks {
+		numbers[i], hashes[i], parents[i] = block.Number, block.Hash, block.Parent
+	}
+	args := append(r.arguments(c, r.To+1), r.Chain, r.Lease.Epoch, r.Demote, r.To+1-r.Keep, pq.Array(numbers), pq.Array(hashes), pq.Array(parents))
+	var rows []struct {
+		Next      int64  `db:"next_block"`
+		Namespace string `db:"namespace"` // empty when no history has grown
+	}
+	if err := statement.SelectContext(ctx, &rows, args...); err != nil {
+		return 0, fmt.Errorf("record %d events: %w", len(events), err)
+	}
+	if len(rows) == 0 {
+		return 0, r.whyNot(ctx, db)
+	}
+	for _, row := range rows {
+		if row.Namespace != "" {
+			r.namespaces[row.Namespace] = true
+		}
+	}
+	return rows[0].Next, nil
+}
+
+// recordEvents moves the checkpoints of those who catch up, and records the events.
+func (r *recording) recordEvents(ctx context.Context, tx *sqlx.Tx, next int64) error {
+	for rest, first := r.Events, true; first || len(rest) > 0; first = false {
 		n := min(len(rest), rowsPerStatement)
 		c := newRecordColumns(n)
-		if first && b.CatchUp != nil {
-			for _, id := range b.CatchUp.Listeners {
+		if first && r.CatchUp != nil {
+			for _, id := range r.CatchUp.Listeners {
 				c.listenerNumber(id, "")
 			}
 		}
-		for i := range rest[:n] {
-			c.add(&rest[i])
-		}
+		c.add(rest[:n])
 		rest = rest[n:]
 		if len(c.listeners) == 0 {
 			break
 		}
-		if err := hot.recordColumns(ctx, tx, b, next, now, c, namespaces); err != nil {
-			return nil, err
+		var namespaces []string
+		if err := r.in(ctx, tx, sqlRecordEvents).SelectContext(ctx, &namespaces, r.arguments(c, next)...); err != nil {
+			return fmt.Errorf("record %d events: %w", n, err)
 		}
-	}
-	return namespaces, nil
-}
-
-func (hot statements) recordColumns(
-	ctx context.Context, tx *sqlx.Tx, b BlockBatch, next int64, now time.Time, c *recordColumns, namespaces map[string]bool,
-) error {
-	var histories []struct {
-		Namespace string        `db:"namespace"`
-		Before    sql.NullInt64 `db:"before"`
-	}
-	err := hot.in(ctx, tx, sqlRecordEvents).SelectContext(ctx, &histories, pq.Array(c.listeners), pq.Array(c.names), b.From, b.To, b.CatchUp != nil, next, now,
-		pq.Array(c.heardBy), pq.Array(c.record), pq.Array(c.entry), pq.Array(c.protocolID), pq.Array(c.txHash), pq.Array(c.block), pq.Array(c.blockHash),
-		pq.Array(c.log), pq.Array(c.timestamp), pq.Array(c.body))
-	if err != nil {
-		return fmt.Errorf("record %d events: %w", len(c.body), err)
-	}
-	for _, h := range histories {
-		if !h.Before.Valid {
-			return fmt.Errorf("record events: there is no namespace %s", h.Namespace)
+		for _, namespace := range namespaces {
+			r.namespaces[namespace] = true
 		}
-		namespaces[h.Namespace] = true
 	}
 	return nil
+}
+
+// arguments are those of sqlEventsRecorded. next is the chain's NextBlock.
+func (r *recording) arguments(c *recordColumns, next int64) []any {
+	return []any{
+		pq.Array(c.listeners), pq.Array(c.names), r.From, r.To, r.CatchUp != nil, next, r.now, pq.Array(c.heardBy), pq.Array(c.record), pq.Array(c.entry),
+		pq.Array(c.protocolID), pq.Array(c.txHash), pq.Array(c.block), pq.Array(c.blockHash), pq.Array(c.log), pq.Array(c.timestamp), pq.Array(c.body),
+	}
 }
 
 // recordColumns holds blockchain events column by column, as unnest takes them. What is the same in all events of a listener is there once.
@@ -136,15 +175,18 @@ func (c *recordColumns) listenerNumber(id uuid.UUID, name string) int64 {
 	return n
 }
 
-func (c *recordColumns) add(e *BlockchainEvent) {
-	c.heardBy = append(c.heardBy, c.listenerNumber(e.Listener, e.Name))
-	c.record = append(c.record, e.ID.String())
-	c.entry = append(c.entry, NewID().String())
-	c.protocolID = append(c.protocolID, e.ProtocolID)
-	c.txHash = append(c.txHash, e.TxHash)
-	c.block = append(c.block, e.BlockNumber)
-	c.blockHash = append(c.blockHash, e.BlockHash)
-	c.log = append(c.log, e.LogIndex)
-	c.timestamp = append(c.timestamp, e.Timestamp.Unix())
-	c.body = append(c.body, e.Body)
+func (c *recordColumns) add(events []BlockchainEvent) {
+	for i := range events {
+		e := &events[i]
+		c.heardBy = append(c.heardBy, c.listenerNumber(e.Listener, e.Name))
+		c.record = append(c.record, e.ID.String())
+		c.entry = append(c.entry, NewID().String())
+		c.protocolID = append(c.protocolID, e.ProtocolID)
+		c.txHash = append(c.txHash, e.TxHash)
+		c.block = append(c.block, e.BlockNumber)
+		c.blockHash = append(c.blockHash, e.BlockHash)
+		c.log = append(c.log, e.LogIndex)
+		c.timestamp = append(c.timestamp, e.Timestamp.Unix())
+		c.body = append(c.body, e.Body)
+	}
 }
