@@ -171,13 +171,12 @@ func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to int6
 	return f, r.fill(ctx, f, set, logs)
 }
 
-// fetchBlocks reads the logs of consecutive blocks whose headers are known.
-func (r *Reader) fetchBlocks(ctx context.Context, set *listenerSet, heads []blockHead) (*fetched, error) {
-	first, last := &heads[0], &heads[len(heads)-1]
-	f := &fetched{from: first.number, to: last.number, heads: heads}
+// fetchBlocks reads the logs of consecutive blocks, whose headers f has.
+func (r *Reader) fetchBlocks(ctx context.Context, f *fetched, set *listenerSet) error {
 	if set.empty() {
-		return f, nil
+		return nil
 	}
+	heads, first, last := f.heads, &f.heads[0], &f.heads[len(f.heads)-1]
 	var before, after blockHead
 	var pages []logPage
 	var batch []rpc.BatchElem
@@ -206,27 +205,32 @@ func (r *Reader) fetchBlocks(ctx context.Context, set *listenerSet, heads []bloc
 		}
 	}
 	if err := r.calls(ctx, batch); err != nil {
-		return nil, fmt.Errorf("read the logs of blocks %d to %d: %w", f.from, f.to, err)
+		return fmt.Errorf("read the logs of blocks %d to %d: %w", f.from, f.to, err)
 	}
 	if len(heads) > byHash {
 		for _, head := range [...]*blockHead{&before, &after} {
 			if err := checkHead(head, last.number); err != nil {
-				return nil, err
+				return err
 			}
 			if head.hash != last.hash {
-				return nil, fmt.Errorf("read the logs of blocks %d to %d: the last block changed meanwhile: %w", f.from, f.to, errForeignBlock)
+				return fmt.Errorf("read the logs of blocks %d to %d: the last block changed meanwhile: %w", f.from, f.to, errForeignBlock)
 			}
 		}
 	}
+	return r.use(ctx, f, set, pages)
+}
+
+// use turns what the node sent into records, with what it left out of the blocks whose headers f has.
+func (r *Reader) use(ctx context.Context, f *fetched, set *listenerSet, pages []logPage) error {
 	total, logs, err := mergePages(set, pages, f.from, f.to)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.logs = total
-	if logs, err = r.complete(ctx, set, heads, logs); err != nil {
-		return nil, err
+	if logs, err = r.complete(ctx, set, f.heads, logs); err != nil {
+		return err
 	}
-	return f, r.fill(ctx, f, set, logs)
+	return r.fill(ctx, f, set, logs)
 }
 
 // mergePages brings the wanted logs of all answers into chain order, each one once.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -12,6 +13,13 @@ import (
 type headWakeups struct {
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{}
+	last    announcedHead
+}
+
+// announcedHead is what the node says of a new head on its own.
+type announcedHead struct {
+	Number hexutil.Uint64 `json:"number"`
+	Hash   common.Hash    `json:"hash"`
 }
 
 func (h *headWakeups) add(c chan struct{}) {
@@ -38,6 +46,13 @@ func (h *headWakeups) wake() {
 		default:
 		}
 	}
+}
+
+// announced is the head that was announced last, 0 when none was. It tells what is worth asking for, and nothing else.
+func (c *Client) announced() (number int64, hash common.Hash) {
+	c.heads.mu.Lock()
+	defer c.heads.mu.Unlock()
+	return int64(c.heads.last.Number), c.heads.last.Hash //nolint:gosec // what makes no sense is no block that anybody waits for
 }
 
 // SubscribeHeads returns a channel that receives a signal after each new head, until ctx ends. It only wakes: signals that nobody took in time melt
@@ -73,9 +88,7 @@ func (c *Client) Run(ctx context.Context) error {
 
 // followHeads wakes on each newHeads notification until the subscription breaks.
 func (c *Client) followHeads(ctx context.Context, conn *connection) {
-	heads := make(chan struct {
-		Number hexutil.Uint64 `json:"number"`
-	}, 256)
+	heads := make(chan announcedHead, 256)
 	sub, err := conn.rpc.EthSubscribe(ctx, heads, "newHeads")
 	if err != nil {
 		if ctx.Err() == nil {
@@ -96,7 +109,10 @@ func (c *Client) followHeads(ctx context.Context, conn *connection) {
 				c.heads.wake()
 			}
 			return
-		case <-heads:
+		case head := <-heads:
+			c.heads.mu.Lock()
+			c.heads.last = head
+			c.heads.mu.Unlock()
 			c.heads.wake()
 		}
 	}

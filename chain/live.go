@@ -5,13 +5,17 @@ import (
 	"context"
 	"fmt"
 	"sort"
+	"time"
 
+	"github.com/ethereum/go-ethereum/rpc"
+
+	pactwire "github.com/pactwire/pactwire"
 	"github.com/pactwire/pactwire/store"
 )
 
 // readLive reads the next blocks after the last recorded one, as far as they have their confirmations.
 func (s *session) readLive(ctx context.Context) (more bool, err error) {
-	head, err := s.head(ctx)
+	head, ahead, err := s.look(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -27,7 +31,7 @@ func (s *session) readLive(ctx context.Context) (more bool, err error) {
 	case set.empty(), safe-s.next >= s.cfg.demoteLag:
 		err = s.jump(ctx, safe, !set.empty())
 	default:
-		err = s.readBlocks(ctx, set, head, min(safe, s.next+liveStep-1))
+		err = s.readBlocks(ctx, set, head, ahead, min(safe, s.next+liveStep-1))
 	}
 	if err != nil {
 		return false, err
@@ -38,6 +42,46 @@ func (s *session) readLive(ctx context.Context) (more bool, err error) {
 	}
 	s.seen = head.hash
 	return false, nil
+}
+
+const (
+	// aheadPatience is how long an answer to several calls may take before they are made one by one: some nodes never answer what they do not take.
+	aheadPatience = 2 * time.Second
+	// withoutAhead is how long logs are not asked for together with the head after the node did not answer that.
+	withoutAhead = 10 * time.Minute
+)
+
+// look asks for the head. When the node has just announced the next block, its logs are asked for in the same message, which saves a round trip: ahead holds
+// them if that block truly is the head. Where confirmations are waited for, a round trip does not matter.
+func (s *session) look(ctx context.Context) (head blockHead, ahead []logPage, err error) {
+	set := s.liveSet()
+	number, hash := s.client.announced()
+	likely := number == s.next && s.cfg.Confirmations == 0 && !set.empty()
+	if now := time.Now(); !likely || now.Before(s.aheadAt) || now.UnixNano() < s.singlesUntil.Load() {
+		head, err = s.head(ctx)
+		return head, nil, err
+	}
+	ahead = make([]logPage, len(set.filters))
+	batch := make([]rpc.BatchElem, 0, len(ahead)+1)
+	batch = append(batch, rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head})
+	for i, filter := range set.filters {
+		batch = append(batch, rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter.query(0, 0, &hash)}, Result: &ahead[i]})
+	}
+	limited, stop := context.WithTimeout(ctx, aheadPatience)
+	defer stop()
+	if err := s.client.BatchCall(limited, batch); err != nil || batch[0].Error != nil || !head.found { // the call alone tells what it is about
+		if err != nil && pactwire.KindOf(err) != pactwire.KindUnavailable {
+			s.aheadAt = time.Now().Add(withoutAhead)
+		}
+		head, err = s.head(ctx)
+		return head, nil, err
+	}
+	for _, call := range batch[1:] {
+		if call.Error != nil || head.hash != hash {
+			return head, nil, nil
+		}
+	}
+	return head, ahead, nil
 }
 
 func (s *session) confirmations() int64 { return int64(s.cfg.Confirmations) } //nolint:gosec // no chain needs 2^63 confirmations
@@ -54,7 +98,7 @@ func (r *Reader) head(ctx context.Context) (blockHead, error) {
 }
 
 // readBlocks records the blocks from the position to the given one, which all follow each other and the last recorded one.
-func (s *session) readBlocks(ctx context.Context, set *listenerSet, head blockHead, to int64) error {
+func (s *session) readBlocks(ctx context.Context, set *listenerSet, head blockHead, ahead []logPage, to int64) error {
 	var heads []blockHead
 	if s.next == to && head.number == to {
 		heads = []blockHead{head}
@@ -74,7 +118,13 @@ func (s *session) readBlocks(ctx context.Context, set *listenerSet, head blockHe
 	if !s.blocks.precedes(&heads[0]) {
 		return s.rewind(ctx, head)
 	}
-	f, err := s.fetchBlocks(ctx, set, heads)
+	f := &fetched{from: s.next, to: to, heads: heads}
+	var err error
+	if ahead != nil && to == head.number && len(heads) == 1 {
+		err = s.use(ctx, f, set, ahead)
+	} else {
+		err = s.fetchBlocks(ctx, f, set)
+	}
 	if err != nil {
 		return err
 	}

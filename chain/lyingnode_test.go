@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/pactwire/pactwire/contracts"
 	"github.com/pactwire/pactwire/internal/chaintest"
 	"github.com/pactwire/pactwire/store"
@@ -26,6 +28,8 @@ type rpcCall struct {
 	ID     json.RawMessage   `json:"id"`
 	Method string            `json:"method"`
 	Params []json.RawMessage `json:"params"`
+
+	together int // how many calls came in the same message
 }
 
 // lyingNode stands between the reader and the node. refuse may answer a call with an error text; change may alter the node's result.
@@ -36,6 +40,8 @@ type lyingNode struct {
 	batches bool
 	server  *httptest.Server
 	mu      sync.Mutex
+
+	announcements string // the node's WebSocket, for those who subscribe
 }
 
 func newLyingNode(t *testing.T, target string) *lyingNode {
@@ -50,25 +56,34 @@ func newLyingNode(t *testing.T, target string) *lyingNode {
 }
 
 func (p *lyingNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	w.Header().Set("Content-Type", "application/json")
-	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
-		var call rpcCall
-		_ = json.Unmarshal(body, &call)
-		_, _ = w.Write(p.answer(r.Context(), call))
+	if websocket.IsWebSocketUpgrade(r) {
+		p.serveSocket(w, r)
 		return
 	}
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(p.message(r.Context(), body))
+}
+
+// message answers one call, or several in one message.
+func (p *lyingNode) message(ctx context.Context, body []byte) []byte {
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
+		call := rpcCall{together: 1}
+		_ = json.Unmarshal(body, &call)
+		return p.answer(ctx, call)
+	}
 	if !p.batches {
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch requests are not supported"}}`)
-		return
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch requests are not supported"}}`)
 	}
 	var calls []rpcCall
 	_ = json.Unmarshal(body, &calls)
 	answers := make([]json.RawMessage, len(calls))
 	for i, call := range calls {
-		answers[i] = p.answer(r.Context(), call)
+		call.together = len(calls)
+		answers[i] = p.answer(ctx, call)
 	}
-	_ = json.NewEncoder(w).Encode(answers)
+	all, _ := json.Marshal(answers)
+	return all
 }
 
 func (p *lyingNode) answer(ctx context.Context, call rpcCall) json.RawMessage {

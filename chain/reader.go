@@ -112,6 +112,7 @@ type session struct {
 	next    int64        // the first block that the live part has not recorded
 	blocks  *blockWindow // the blocks before next
 	seen    common.Hash  // the head at the last look
+	aheadAt time.Time    // logs are not asked for together with the head before
 	members map[uuid.UUID]*member
 	pin     pinPosition
 	live    *listenerSet // who is live; nil when it has to be made anew
