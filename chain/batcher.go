@@ -37,11 +37,8 @@ type pendingCall struct {
 
 func newCallBatcher(c *Client) *callBatcher { return &callBatcher{client: c} }
 
-// do makes one call. result is left alone after do has returned because ctx ended: the call decodes into a value of its own.
+// do makes one call. result is left alone after do has returned because ctx ended: a call that shares its message decodes into a value of its own.
 func (b *callBatcher) do(ctx context.Context, result any, method string, args ...any) error {
-	call := &pendingCall{ctx: ctx, method: method, args: args, done: make(chan struct{})}
-	var raw jsonMessage
-	call.result = &raw
 	b.mu.Lock()
 	if len(b.queue) >= maxCallQueue {
 		b.mu.Unlock()
@@ -49,10 +46,14 @@ func (b *callBatcher) do(ctx context.Context, result any, method string, args ..
 	}
 	if b.sending < maxCallMessages { // nothing waits, then
 		b.sending++
-		go b.send(context.WithoutCancel(ctx), call) // it carries others' calls too; each message is limited by CallTimeout
-	} else {
-		b.queue = append(b.queue, call)
+		b.mu.Unlock()
+		defer b.leave(ctx)
+		return b.client.CallContext(ctx, result, method, args...)
 	}
+	call := &pendingCall{ctx: ctx, method: method, args: args, done: make(chan struct{})}
+	var raw jsonMessage
+	call.result = &raw
+	b.queue = append(b.queue, call)
 	b.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -65,19 +66,28 @@ func (b *callBatcher) do(ctx context.Context, result any, method string, args ..
 	return raw.decode(result)
 }
 
-// send carries the first call and then what waits to the node, message after message, until nothing waits.
-func (b *callBatcher) send(ctx context.Context, first *pendingCall) {
-	b.client.sendCalls(ctx, []*pendingCall{first})
-	for {
+// leave gives the place of a call that went out alone to what has gathered meanwhile.
+func (b *callBatcher) leave(ctx context.Context) {
+	b.mu.Lock()
+	batch := b.take()
+	if len(batch) == 0 {
+		b.sending--
+	}
+	b.mu.Unlock()
+	if len(batch) > 0 {
+		go b.send(context.WithoutCancel(ctx), batch) // it carries others' calls; each message is limited by CallTimeout
+	}
+}
+
+// send carries a batch and then what waits to the node, message after message, until nothing waits.
+func (b *callBatcher) send(ctx context.Context, batch []*pendingCall) {
+	for len(batch) > 0 {
+		b.client.sendCalls(ctx, batch)
 		b.mu.Lock()
-		batch := b.take()
-		if len(batch) == 0 {
+		if batch = b.take(); len(batch) == 0 {
 			b.sending--
-			b.mu.Unlock()
-			return
 		}
 		b.mu.Unlock()
-		b.client.sendCalls(ctx, batch)
 	}
 }
 

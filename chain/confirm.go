@@ -111,6 +111,10 @@ func shareOf(receipts []*receipt) (ours, all int) {
 
 // each runs fn for 0 … n-1, at most width at a time, and waits for all.
 func each(n, width int, fn func(int)) {
+	if n == 1 {
+		fn(0)
+		return
+	}
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, width)
 	for i := range n {
