@@ -88,16 +88,17 @@ type acceptQueue struct {
 	mu      sync.Mutex
 	waiting []*acceptance
 	closed  bool
+	full    bool // the owner has as many in flight as it may
 	wake    chan struct{}
 }
 
 func newAcceptQueue() *acceptQueue { return &acceptQueue{wake: make(chan struct{}, 1)} }
 
-// put returns nil when the queue is closed.
+// put returns nil when the owner takes none.
 func (q *acceptQueue) put(ctx context.Context, n store.NewOperation) *acceptance {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.closed || q.full {
 		return nil
 	}
 	a := &acceptance{ctx: ctx, new: n, done: make(chan struct{})}
@@ -106,11 +107,12 @@ func (q *acceptQueue) put(ctx context.Context, n store.NewOperation) *acceptance
 	return a
 }
 
-// take removes up to limit operations whose callers are still there, and sends all others that wait to the outbox.
+// take removes up to limit operations whose callers are still there, and sends all others that wait to the outbox. With a limit of zero it does so with those that
+// come, too, until the next time.
 func (q *acceptQueue) take(limit int) []*acceptance {
 	q.mu.Lock()
 	waiting := q.waiting
-	q.waiting = nil
+	q.waiting, q.full = nil, limit <= 0
 	q.mu.Unlock()
 	var taken []*acceptance
 	for _, a := range waiting {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,17 +19,25 @@ import (
 
 const clients = 64
 
-// load has the clients send the same request b.N times in all, and fails on any answer but 200, 202 and 304.
+// load has the clients send the same request b.N times in all.
 func load(b *testing.B, clients int, url, body string, header http.Header) {
+	b.Helper()
+	b.ResetTimer()
+	taken := send(b, clients, b.N, url, body, header)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	reportLatency(b, taken)
+}
+
+// send has the clients send the same request n times in all, and fails on any answer but 200, 202 and 304. It returns the times that the calls took, in ascending order.
+func send(b *testing.B, clients, requests int, url, body string, header http.Header) []time.Duration {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	var left atomic.Int64
-	left.Store(int64(b.N))
+	left.Store(int64(requests))
 	var sending sync.WaitGroup
 	taken := make([][]time.Duration, clients)
-	b.ResetTimer()
 	for n := range clients {
 		sending.Go(func() {
 			for left.Add(-1) >= 0 {
@@ -60,8 +69,9 @@ func load(b *testing.B, clients int, url, body string, header http.Header) {
 		})
 	}
 	sending.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-	reportLatency(b, slices.Concat(taken...))
+	all := slices.Concat(taken...)
+	slices.Sort(all)
+	return all
 }
 
 // reportLatency reports the median and the 99th percentile.
@@ -117,6 +127,32 @@ func BenchmarkInvoke(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 			b.ReportMetric(float64(b.N)/float64(s.chain.Head()-before), "tx/block")
 		})
+	}
+}
+
+// BenchmarkPending measures what 10,000 operations that are not mined cost: memory, and the time to accept another one.
+func BenchmarkPending(b *testing.B) {
+	s := start(b)
+	address := s.chain.Deploy(b, contracts.SimpleStorage()).Hex()
+	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
+	s.createAPI(b, "simple", *iface.ID, &address)
+	js := http.Header{"Content-Type": {"application/json"}}
+	url, body := s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":1}}`
+	s.chain.SetAutomine(false)
+	heap := func() float64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	for b.Loop() {
+		few := send(b, 1, 500, url, body, js)
+		before := heap()
+		send(b, clients, 10_000, url, body, js)
+		b.ReportMetric(heap()-before, "MB")
+		many := send(b, 1, 500, url, body, js)
+		b.ReportMetric(float64(few[len(few)/2].Microseconds()), "p50-few-µs")
+		b.ReportMetric(float64(many[len(many)/2].Microseconds()), "p50-many-µs")
 	}
 }
 
