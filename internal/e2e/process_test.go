@@ -71,15 +71,18 @@ func (p *process) begin(t testing.TB) {
 	p.http = &http.Client{Transport: validating{t, &http.Transport{MaxIdleConnsPerHost: 64, DisableKeepAlives: true}}, Timeout: time.Minute}
 	p.client, err = gen.NewClientWithResponses(p.url+"/api/v1", gen.WithHTTPClient(p.http))
 	must(t, err)
-	eventually(t, readyLimit, "the service is ready", func() bool {
-		r, err := http.Get(p.url + "/readyz")
-		if err != nil {
-			return false
-		}
-		r.Body.Close()
-		return r.StatusCode == http.StatusOK
-	}, p.output)
+	eventually(t, readyLimit, "the service is ready", p.ready, p.output)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+}
+
+// ready tells whether the program serves.
+func (p *process) ready() bool {
+	r, err := http.Get(p.url + "/readyz")
+	if err != nil {
+		return false
+	}
+	r.Body.Close()
+	return r.StatusCode == http.StatusOK
 }
 
 // kill ends the program at once, as a power cut would.
