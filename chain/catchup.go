@@ -164,6 +164,7 @@ func (s *session) behindLive() (list []listening, ids []uuid.UUID, pins *common.
 }
 
 func (s *session) startPipeline(ctx context.Context, set *listenerSet, ids []uuid.UUID, pins *common.Address, from, to int64) *pipeline {
+	s.sizer.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{set: set, members: ids, pins: pins, from: from, to: to, out: make(chan *pastPart), cancel: cancel}
 	queue := make(chan chan *pastPart, s.cfg.FetchAhead-1)

@@ -7,6 +7,7 @@ import "sync"
 type rangeSizer struct {
 	mu      sync.Mutex
 	size    int64
+	first   int64 // to begin with
 	ceiling int64 // the node has refused more
 	calm    int   // successes since the ceiling came down
 	largest int64
@@ -17,7 +18,14 @@ type rangeSizer struct {
 const calmBeforeMore = 50
 
 func newRangeSizer(first, largest int64, aim int) *rangeSizer {
-	return &rangeSizer{size: min(first, largest), ceiling: largest, largest: largest, aim: aim}
+	return &rangeSizer{size: min(first, largest), first: min(first, largest), ceiling: largest, largest: largest, aim: aim}
+}
+
+// begin starts small again, for other logs than before: what was learned of rare ones would bring in very many of frequent ones at once.
+func (s *rangeSizer) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size = min(s.size, s.first)
 }
 
 func (s *rangeSizer) next() int64 {
@@ -43,7 +51,10 @@ func (s *rangeSizer) answered(blocks int64, logs int) {
 	if s.calm++; s.calm >= calmBeforeMore {
 		s.ceiling, s.calm = min(s.ceiling*2, s.largest), 0
 	}
-	want := blocks * 2 // nothing grows faster, so that one dense stretch after a sparse one stays bearable
+	want := blocks * 2 // no faster near the aim, so that one dense stretch after a sparse one stays bearable
+	if logs*8 < s.aim {
+		want = blocks * 4
+	}
 	if logs > 0 {
 		want = min(want, max(blocks*int64(s.aim)/int64(logs), 1))
 	}
