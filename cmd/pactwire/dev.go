@@ -49,6 +49,7 @@ func newDev() *cobra.Command {
 // runDev owns what is embedded: it is stopped after the service, in reverse order of the start.
 func runDev(cmd *cobra.Command, cfg *app.Config, members int, log *slog.Logger) (err error) {
 	ctx := cmd.Context()
+	tolerateGarbage()
 	dir, err := filepath.Abs(cfg.DataDir)
 	if err != nil {
 		return fmt.Errorf("find the data folder: %w", err)

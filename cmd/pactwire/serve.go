@@ -22,6 +22,7 @@ func newServe() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			keepSmall(cmd.Context())
 			log.InfoContext(cmd.Context(), "serving", "urls", a.URLs())
 			return a.Run(cmd.Context())
 		},
