@@ -142,7 +142,7 @@ func (k *keySubmitter) assign(ctx context.Context) (more bool, err error) {
 			p.nonce = plan.give()
 		}
 	}
-	if !full { // nobody waits for these nonces
+	if !full || limit <= 0 { // nobody waits for these nonces, or those who do have no room before what waits for these nonces is mined
 		fillers, err := k.fillers(ctx, plan.left(k.cfg.BatchSize))
 		if err != nil {
 			return false, err
