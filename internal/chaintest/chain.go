@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/pactwire/pactwire/contracts"
 	"github.com/pactwire/pactwire/devnet"
@@ -78,6 +79,9 @@ func (c *Chain) HTTPURL() string { return c.chain.HTTPURL() }
 
 // WSURL is the chain's JSON-RPC address over WebSocket.
 func (c *Chain) WSURL() string { return c.chain.WSURL() }
+
+// Attach connects to the chain within the process.
+func (c *Chain) Attach() *rpc.Client { return c.chain.Attach() }
 
 // Client talks to the chain within the process.
 func (c *Chain) Client() *ethclient.Client { return c.client }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/pactwire/pactwire/contracts"
+	"github.com/pactwire/pactwire/internal/chaintest"
+	"github.com/pactwire/pactwire/internal/pgtest"
 )
 
 const clients = 64
@@ -102,9 +105,10 @@ func BenchmarkQuery(b *testing.B) {
 }
 
 // BenchmarkInvoke measures invokes of one key: "confirmed" waits for each one's outcome in its call, "accepted" only for its acceptance, but the clock stops when the
-// last one has been told as succeeded to an application.
+// last one has been told as succeeded to an application. The chain is reached, and garbage collected, as in pactwire dev.
 func BenchmarkInvoke(b *testing.B) {
-	s := start(b)
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
+	s := startService(b, &service{chain: chaintest.New(b), attached: true}, pgtest.New(b))
 	address := s.chain.Deploy(b, contracts.SimpleStorage()).Hex()
 	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
 	s.createAPI(b, "simple", *iface.ID, &address)

@@ -28,6 +28,7 @@ type service struct {
 	stop   func(testing.TB)
 
 	settings map[string]string // beside the address
+	attached bool              // the chain is reached within the process, as in pactwire dev
 }
 
 func ptr[T any](v T) *T { return &v }

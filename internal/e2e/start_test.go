@@ -75,9 +75,13 @@ func (s *service) run(t testing.TB, database string) {
 	options := app.Options{Version: "test"}
 	if s.chain != nil {
 		options.Embedded = func(context.Context) (app.Embedded, error) {
-			return app.Embedded{
+			embedded := app.Embedded{
 				DatabaseURL: database, SoleUser: true, RPCURLs: []string{s.chain.WSURL()}, Keys: []*ecdsa.PrivateKey{s.chain.Accounts[0].Key},
-			}, nil
+			}
+			if s.attached {
+				embedded.Attach = s.chain.Attach
+			}
+			return embedded, nil
 		}
 	}
 	a, err := app.New(ctx, cfg, options, log)
