@@ -30,11 +30,15 @@ func heardEvents(l store.Listener, from, to int64, perBlock int) []store.Blockch
 		for i := range int64(perBlock) {
 			events = append(events, store.BlockchainEvent{
 				ID: store.NewID(), Listener: l.ID, Name: "E", ProtocolID: fmt.Sprintf("%012d/%06d/%06d", n, 0, i), TxHash: hash, BlockNumber: n,
-				BlockHash: hash, LogIndex: i, Timestamp: time.Unix(1_700_000_000+n, 0), Body: fmt.Sprintf(`{"block":%d,"log":%d,"text":"\"ä\\"}`, n, i),
+				BlockHash: hash, LogIndex: i, Timestamp: time.Unix(1_700_000_000+n, 0), Body: bodyOf(n, i),
 			})
 		}
 	}
 	return events
+}
+
+func bodyOf(block, log int64) string {
+	return fmt.Sprintf(`{"block":%d,"log":%d,"text":"\"ä\\,{NULL}'"}`, block, log)
 }
 
 func blockHash(n int64) []byte {
@@ -85,7 +89,7 @@ func recordedLogs(t *testing.T, db *store.DB, namespace string) []string {
 			t.Fatal(err)
 		}
 		if e.Sequence != int64(i+1) || record.Sequence != e.Sequence || e.Type != store.EventBlockchainReceived || e.BodyKey != store.BodyBlockchainEvent ||
-			e.Topic != "topic of "+namespace || *e.Name != "E" || record.Name != "E" || *e.Listener != record.Listener || e.Body != record.Body ||
+			e.Topic != "topic of "+namespace || *e.Name != "E" || record.Name != "E" || *e.Listener != record.Listener || e.Body != bodyOf(record.BlockNumber, record.LogIndex) || e.Body != record.Body ||
 			string(record.BlockHash) != string(blockHash(record.BlockNumber)) || record.Timestamp.Unix() != 1_700_000_000+record.BlockNumber {
 			t.Fatalf("entry %d is %+v, its record %+v", i+1, e, record)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 )
 
 // The pieces of the statements below. In the first, chain is the chain if its position stands where it should; the blocks are remembered with it.
@@ -83,13 +82,15 @@ const sqlRecordEvents = `
 
 // recordLive moves the live part and records the events. It returns the chain's NextBlock.
 func (r *recording) recordLive(ctx context.Context, statement *sqlx.Stmt, db sqlx.QueryerContext, events []BlockchainEvent) (int64, error) {
-	c := newRecordColumns(len(events))
+	c := newRecordColumns(events)
 	c.add(events)
-	numbers, hashes, parents := make([]int64, len(r.Blocks)), make([][]byte, len(r.Blocks)), make([][]byte, len(r.Blocks))
-	for i, block := range r.Blocks {
-		numbers[i], hashes[i], parents[i] = block.Number, block.Hash, block.Parent
+	var numbers, hashes, parents arrayText
+	for _, block := range r.Blocks {
+		numbers.number(block.Number)
+		hashes.bytes(block.Hash)
+		parents.bytes(block.Parent)
 	}
-	args := append(r.arguments(c, r.To+1), r.Chain, r.Lease.Epoch, r.Demote, r.To+1-r.Keep, pq.Array(numbers), pq.Array(hashes), pq.Array(parents))
+	args := append(r.arguments(c, r.To+1), r.Chain, r.Lease.Epoch, r.Demote, r.To+1-r.Keep, numbers, hashes, parents)
 	var rows []struct {
 		Next      int64  `db:"next_block"`
 		Namespace string `db:"namespace"` // empty when no history has grown
@@ -112,15 +113,15 @@ func (r *recording) recordLive(ctx context.Context, statement *sqlx.Stmt, db sql
 func (r *recording) recordEvents(ctx context.Context, tx *sqlx.Tx, next int64) error {
 	for rest, first := r.Events, true; first || len(rest) > 0; first = false {
 		n := min(len(rest), rowsPerStatement)
-		c := newRecordColumns(n)
+		c := newRecordColumns(rest[:n])
+		c.add(rest[:n])
 		if first && r.CatchUp != nil {
 			for _, id := range r.CatchUp.Listeners {
-				c.listenerNumber(id, "")
+				c.hear(id, "")
 			}
 		}
-		c.add(rest[:n])
 		rest = rest[n:]
-		if len(c.listeners) == 0 {
+		if len(c.number) == 0 {
 			break
 		}
 		var namespaces []string
@@ -137,40 +138,35 @@ func (r *recording) recordEvents(ctx context.Context, tx *sqlx.Tx, next int64) e
 // arguments are those of sqlEventsRecorded. next is the chain's NextBlock.
 func (r *recording) arguments(c *recordColumns, next int64) []any {
 	return []any{
-		pq.Array(c.listeners), pq.Array(c.names), r.From, r.To, r.CatchUp != nil, next, r.now, pq.Array(c.heardBy), pq.Array(c.record), pq.Array(c.entry),
-		pq.Array(c.protocolID), pq.Array(c.txHash), pq.Array(c.block), pq.Array(c.blockHash), pq.Array(c.log), pq.Array(c.timestamp), pq.Array(c.body),
+		c.listeners, c.names, r.From, r.To, r.CatchUp != nil, next, r.now,
+		c.heardBy, c.record, c.entry, c.protocolID, c.txHash, c.block, c.blockHash, c.log, c.timestamp, c.body,
 	}
 }
 
 // recordColumns holds blockchain events column by column, as unnest takes them. What is the same in all events of a listener is there once.
 type recordColumns struct {
-	numbers          map[uuid.UUID]int64 // of the listeners, from 1
-	listeners, names []string
+	number           map[uuid.UUID]int64 // of the listeners, from 1
+	listeners, names arrayText
 
-	record, entry, protocolID, body []string
-	heardBy, block, log, timestamp  []int64
-	txHash, blockHash               [][]byte
+	heardBy, record, entry, protocolID, txHash, block, blockHash, log, timestamp, body arrayText
 }
 
-func newRecordColumns(n int) *recordColumns {
-	text := func() []string { return make([]string, 0, n) }
-	numbers := func() []int64 { return make([]int64, 0, n) }
-	return &recordColumns{
-		numbers: map[uuid.UUID]int64{}, record: text(), entry: text(), protocolID: text(), body: text(),
-		heardBy: numbers(), block: numbers(), log: numbers(), timestamp: numbers(), txHash: make([][]byte, 0, n), blockHash: make([][]byte, 0, n),
+func newRecordColumns(events []BlockchainEvent) *recordColumns {
+	bodies := 0
+	for i := range events {
+		bodies += len(events[i].Body)
 	}
+	return &recordColumns{number: map[uuid.UUID]int64{}, body: make(arrayText, 0, bodies+bodies/4)} // quotes are escaped
 }
 
-// listenerNumber gives each listener its place among the listeners. name is that of its event.
-func (c *recordColumns) listenerNumber(id uuid.UUID, name string) int64 {
-	n, known := c.numbers[id]
-	if !known {
-		n = int64(len(c.listeners) + 1)
-		c.numbers[id] = n
-		c.listeners, c.names = append(c.listeners, id.String()), append(c.names, name)
-	}
-	if name != "" {
-		c.names[n-1] = name
+// hear gives each listener its number.
+func (c *recordColumns) hear(listener uuid.UUID, name string) int64 {
+	n := c.number[listener]
+	if n == 0 {
+		n = int64(len(c.number) + 1)
+		c.number[listener] = n
+		c.listeners.uuid(listener)
+		c.names.text(name)
 	}
 	return n
 }
@@ -178,15 +174,15 @@ func (c *recordColumns) listenerNumber(id uuid.UUID, name string) int64 {
 func (c *recordColumns) add(events []BlockchainEvent) {
 	for i := range events {
 		e := &events[i]
-		c.heardBy = append(c.heardBy, c.listenerNumber(e.Listener, e.Name))
-		c.record = append(c.record, e.ID.String())
-		c.entry = append(c.entry, NewID().String())
-		c.protocolID = append(c.protocolID, e.ProtocolID)
-		c.txHash = append(c.txHash, e.TxHash)
-		c.block = append(c.block, e.BlockNumber)
-		c.blockHash = append(c.blockHash, e.BlockHash)
-		c.log = append(c.log, e.LogIndex)
-		c.timestamp = append(c.timestamp, e.Timestamp.Unix())
-		c.body = append(c.body, e.Body)
+		c.heardBy.number(c.hear(e.Listener, e.Name))
+		c.record.uuid(e.ID)
+		c.entry.uuid(NewID())
+		c.protocolID.text(e.ProtocolID)
+		c.txHash.bytes(e.TxHash)
+		c.block.number(e.BlockNumber)
+		c.blockHash.bytes(e.BlockHash)
+		c.log.number(e.LogIndex)
+		c.timestamp.number(e.Timestamp.Unix())
+		c.body.text(e.Body)
 	}
 }
