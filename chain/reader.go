@@ -20,7 +20,7 @@ type ReaderConfig struct {
 	Chain         string
 	Confirmations uint64        // blocks on top of a block before its events are recorded
 	PollInterval  time.Duration // how often to look when nothing wakes; 1 s when zero
-	FirstRange    int64         // blocks of the first log fetches in a catch-up; 8 when zero
+	FirstRange    int64         // blocks of the first log fetches in a catch-up; 64 when zero
 	LargestRange  int64         // blocks of the largest one; 5,000 when zero
 	FetchAhead    int           // log fetches under way at once in catch-up; 3 when zero
 	Registerer    prometheus.Registerer
@@ -69,7 +69,7 @@ func NewReader(cfg ReaderConfig, db *store.DB, client *Client, log *slog.Logger)
 		cfg.LargestRange = 5000
 	}
 	if cfg.FirstRange == 0 {
-		cfg.FirstRange = 8
+		cfg.FirstRange = 64
 	}
 	if cfg.FetchAhead == 0 {
 		cfg.FetchAhead = 3
