@@ -136,14 +136,15 @@ func (s *session) startCatchUp(ctx context.Context) (more bool, err error) {
 		s.past = s.startPipeline(ctx, set, ids, pins, from, s.next-1)
 		return false, nil
 	}
-	to := min(s.next-1, from+s.sizer.next()-1)
+	to := min(s.next-1, from+min(s.near, s.sizer.next())-1)
 	f, err := s.fetchRange(ctx, set, from, to)
 	if err != nil {
-		if kindOfRefusal(err) == refusedTooMuch {
-			s.sizer.refused(to - from + 1)
+		if kind := kindOfRefusal(err); kind == refusedTooMuch || kind == refusedOther {
+			s.near = max((to-from+1)/2, 1)
 		}
 		return false, err
 	}
+	s.near = min(2*s.near, joinGap)
 	return true, s.recordPiece(ctx, f, ids, pins)
 }
 
@@ -215,6 +216,7 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 	defer close(out)
 	wait := backOff{}
 	foreign, failed := 0, 0
+	refused := int64(0) // the piece before the present one, if that one was too large and nothing else was wrong since
 	for size := to - from + 1; from <= to; {
 		hi := min(to, from+size-1)
 		f, err := r.fetchRange(ctx, set, from, hi)
@@ -222,6 +224,9 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 			return
 		}
 		if err == nil {
+			if refused > 0 {
+				r.sizer.tooMany(refused, hi-from+1)
+			}
 			r.sizer.answered(hi-from+1, f.logs)
 			r.metrics.rangeSize.Set(float64(hi - from + 1))
 			select {
@@ -229,14 +234,16 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 			case <-ctx.Done():
 				return
 			}
-			from, foreign, failed = hi+1, 0, 0
+			from, foreign, failed, refused = hi+1, 0, 0, 0
 			size = r.sizer.next() // one refusal says little about the rest of a long range
 			wait.reset()
 			r.wellServed()
 			continue
 		}
 		r.noteNodeError(ctx, err)
-		kind := kindOfRefusal(err)
+		tooMuch := kindOfRefusal(err) == refusedTooMuch
+		asked := hi - from + 1
+		refused = 0
 		switch failed++; {
 		case errors.Is(err, errForeignBlock):
 			if foreign++; foreign >= foreignTries {
@@ -246,12 +253,11 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int6
 				}
 				return
 			}
-		case kind == refusedTooMuch && size > 1:
-			size = r.sizer.refused(hi - from + 1)
-			continue
-		case kind == refusedOther && failed > 1 && size > 1:
-			// A node that breaks off on a large answer does not say why.
-			size = r.sizer.refused(hi - from + 1)
+		case asked > 1 && (tooMuch || kindOfRefusal(err) == refusedOther && failed > 1): // a node that breaks off on a large answer does not say why
+			refused, size = asked, asked/2
+			if tooMuch {
+				continue
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -56,36 +56,3 @@ func TestLogsAreRead(t *testing.T) {
 		}
 	}
 }
-
-func TestRangeSizer(t *testing.T) {
-	t.Parallel()
-	s := newRangeSizer(100, 1000, 4000)
-	for range 10 {
-		s.answered(s.next(), 0)
-	}
-	if s.next() != 1000 {
-		t.Errorf("calm: %d blocks, want 1000", s.next())
-	}
-	s.answered(1000, 40_000)
-	if s.next() != 100 {
-		t.Errorf("dense: %d blocks, want 100", s.next())
-	}
-	if half := s.refused(100); half != 50 || s.next() != 50 {
-		t.Errorf("refused: %d and %d, want 50", half, s.next())
-	}
-	for range 10 {
-		s.answered(s.next(), 0)
-	}
-	if s.next() != 99 {
-		t.Errorf("after a refusal: %d blocks, want 99", s.next())
-	}
-	if s.refused(1) != 1 || s.next() != 1 {
-		t.Errorf("one block: %d", s.next())
-	}
-	for range 2 * calmBeforeMore {
-		s.answered(s.next(), 0)
-	}
-	if s.next() < 2 {
-		t.Error("never asks for more again")
-	}
-}

@@ -20,7 +20,7 @@ type ReaderConfig struct {
 	Chain         string
 	Confirmations uint64        // blocks on top of a block before its events are recorded
 	PollInterval  time.Duration // how often to look when nothing wakes; 1 s when zero
-	FirstRange    int64         // blocks of the first log fetches in a catch-up; 64 when zero
+	FirstRange    int64         // blocks of the first log fetches in a catch-up; 8 when zero
 	LargestRange  int64         // blocks of the largest one; 5,000 when zero
 	FetchAhead    int           // log fetches under way at once in catch-up; 3 when zero
 	Registerer    prometheus.Registerer
@@ -69,7 +69,7 @@ func NewReader(cfg ReaderConfig, db *store.DB, client *Client, log *slog.Logger)
 		cfg.LargestRange = 5000
 	}
 	if cfg.FirstRange == 0 {
-		cfg.FirstRange = 64
+		cfg.FirstRange = 8
 	}
 	if cfg.FetchAhead == 0 {
 		cfg.FetchAhead = 3
@@ -120,6 +120,7 @@ type session struct {
 	pending *pastPart    // what past has delivered and is not recorded yet
 	ended   bool         // past has delivered everything
 	stale   bool         // members have joined who are not in past
+	near    int64        // blocks at most that catch-up reads at once while the live part waits
 	behind  behindHead
 	wait    *backOff
 }
@@ -150,7 +151,7 @@ func (r *Reader) follow(ctx context.Context, lease store.Lease, wait *backOff) e
 	if err != nil {
 		return err
 	}
-	s := &session{Reader: r, lease: lease, next: chain.NextBlock, members: map[uuid.UUID]*member{}, wait: wait}
+	s := &session{Reader: r, lease: lease, next: chain.NextBlock, members: map[uuid.UUID]*member{}, near: joinGap, wait: wait}
 	s.blocks = newBlockWindow(max(rememberBlocks, 2*int64(r.cfg.Confirmations)), blocks) //nolint:gosec // no chain needs 2^62 confirmations
 	defer func() { s.stopCatchUp() }()
 	if err := s.reload(ctx, chain); err != nil {
@@ -310,11 +311,12 @@ func (s *session) record(ctx context.Context, b store.BlockBatch) error {
 	return nil
 }
 
-// backOff doubles a wait from 20 ms to 5 s while errors follow each other.
+// backOff lengthens a wait from 20 ms to 5 s while errors follow each other: by half each time, since with a node that answers only every third call, waits that
+// double would be spent mostly in the few longest ones.
 type backOff struct{ last time.Duration }
 
 func (b *backOff) next() time.Duration {
-	b.last = min(max(2*b.last, 20*time.Millisecond), 5*time.Second)
+	b.last = min(max(b.last+b.last/2, 20*time.Millisecond), 5*time.Second)
 	return b.last
 }
 

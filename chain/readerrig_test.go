@@ -134,7 +134,7 @@ func (r *rig) listen(artifact contracts.Artifact, signature string, address *com
 	return store.Listener{}
 }
 
-const readerLimit = 30 * time.Second
+const readerLimit = 60 * time.Second
 
 // history waits until the history holds n entries, and returns all.
 func (r *rig) history(n int) []store.Event {
