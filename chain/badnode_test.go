@@ -162,7 +162,7 @@ func TestABadNodeIsSetAside(t *testing.T) {
 func TestTheOnlyNodeIsNotSetAside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 0)
-	if r.client.distrust(t.Context(), r.client.url(), troubleBad) {
+	if r.client.distrust(t.Context(), r.client.url(), troubleBad, "") {
 		t.Error("the only node was set aside")
 	}
 	if nodes := r.client.Nodes(); len(nodes) != 1 || !nodes[0].InUse || nodes[0].Reason != "" {

@@ -59,8 +59,15 @@ type Client struct {
 // connection is one connection to one node. Only the failure of the current one leads to a new dial.
 type connection struct {
 	rpc       *rpc.Client
+	http      *http.Client // what rpc uses where it speaks HTTP
 	url       string
 	websocket bool
+}
+
+// close ends the connection; over HTTP, calls under way go on.
+func (c *connection) close() {
+	c.rpc.Close()
+	c.http.CloseIdleConnections()
 }
 
 // Dial connects to the chain and learns which one it is. It fails when no node answers; call it again later.
@@ -88,7 +95,7 @@ func (c *Client) Close() {
 	defer c.mu.Unlock()
 	c.closed = true
 	if c.conn != nil {
-		c.conn.rpc.Close()
+		c.conn.close()
 		c.conn = nil
 	}
 }
@@ -232,7 +239,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 			c.backOff(err)
 			err = unavailable(err)
 		case c.closed:
-			conn.rpc.Close()
+			conn.close()
 			conn, err = nil, unavailable(rpc.ErrClientQuit)
 		default:
 			c.conn = conn
@@ -269,47 +276,58 @@ func (c *Client) dialAny(ctx context.Context) (*connection, error) {
 func (c *Client) dialOne(ctx context.Context, url string) (*connection, error) {
 	ctx, stop := context.WithTimeout(ctx, min(c.cfg.CallTimeout, 10*time.Second))
 	defer stop()
-	client, err := c.open(ctx, url)
+	conn, err := c.open(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
+	if err := c.identify(ctx, conn); err != nil {
+		conn.close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// identify makes sure that the node serves the chain that we know. The first one that answers tells which one that is.
+func (c *Client) identify(ctx context.Context, conn *connection) error {
 	var chainID *hexutil.Big
 	var genesis *struct {
 		Hash common.Hash `json:"hash"`
 	}
-	if err := client.CallContext(ctx, &chainID, "eth_chainId"); err != nil {
-		client.Close()
-		return nil, fmt.Errorf("ask for the chain id: %w", err)
+	if err := conn.rpc.CallContext(ctx, &chainID, "eth_chainId"); err != nil {
+		return fmt.Errorf("ask for the chain id: %w", err)
 	}
-	if err := client.CallContext(ctx, &genesis, "eth_getBlockByNumber", "0x0", false); err != nil {
-		client.Close()
-		return nil, fmt.Errorf("ask for the first block: %w", err)
+	if err := conn.rpc.CallContext(ctx, &genesis, "eth_getBlockByNumber", "0x0", false); err != nil {
+		return fmt.Errorf("ask for the first block: %w", err)
 	}
 	if chainID == nil || genesis == nil {
-		client.Close()
-		return nil, errors.New("the node does not know its chain id or its first block")
+		return errors.New("the node does not know its chain id or its first block")
 	}
 	if c.chainID == nil {
 		c.chainID, c.genesis = chainID.ToInt(), genesis.Hash
 	}
 	if c.chainID.Cmp(chainID.ToInt()) != 0 || c.genesis != genesis.Hash {
-		client.Close()
-		return nil, fmt.Errorf("the node serves chain id %s with first block %s, but chain id %s with first block %s is meant",
+		return fmt.Errorf("the node serves chain id %s with first block %s, but chain id %s with first block %s is meant",
 			chainID.ToInt(), genesis.Hash, c.chainID, c.genesis)
 	}
-	return &connection{rpc: client, url: url, websocket: client.SupportsSubscriptions()}, nil
+	return nil
 }
 
 // open makes the connection itself.
-func (c *Client) open(ctx context.Context, url string) (*rpc.Client, error) {
-	if c.cfg.Attach != nil {
-		return c.cfg.Attach(), nil
-	}
+func (c *Client) open(ctx context.Context, url string) (*connection, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableCompression: true, MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 	}
-	return rpc.DialOptions(ctx, url, rpc.WithWebsocketMessageSizeLimit(maxResponse),
-		rpc.WithHTTPClient(&http.Client{Transport: boundedTransport{transport}}))
+	conn := &connection{url: url, http: &http.Client{Transport: boundedTransport{transport}}}
+	if c.cfg.Attach != nil {
+		conn.rpc = c.cfg.Attach()
+	} else {
+		var err error
+		if conn.rpc, err = rpc.DialOptions(ctx, url, rpc.WithWebsocketMessageSizeLimit(maxResponse), rpc.WithHTTPClient(conn.http)); err != nil {
+			return nil, err //nolint:wrapcheck // the caller adds the context
+		}
+	}
+	conn.websocket = conn.rpc.SupportsSubscriptions()
+	return conn, nil
 }
 
 // succeeded notes that the node answers.
@@ -327,7 +345,7 @@ func (c *Client) failed(ctx context.Context, conn *connection, err error) {
 		return
 	}
 	c.log.WarnContext(ctx, "lost the connection to a node", "url", redact(conn.url), "error", err)
-	conn.rpc.Close()
+	conn.close()
 	c.conn = nil
 	c.next++
 	if c.failures++; c.failures > 1 { // the first failure is followed by a dial at once

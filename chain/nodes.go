@@ -2,7 +2,11 @@ package chain
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // setAside is why a node is not trusted, and until when.
@@ -49,8 +53,9 @@ func (c *Client) url() string {
 	return c.conn.url
 }
 
-// distrust sets a node aside for a while: another one is used, as long as there is one. It returns false when the node is the only one, or not in use any more.
-func (c *Client) distrust(ctx context.Context, url, reason string) bool {
+// distrust sets a node aside for a while: another one is used, as long as there is one, and first of all `instead` unless that is empty. It returns false when the
+// node is the only one, or not in use any more.
+func (c *Client) distrust(ctx context.Context, url, reason, instead string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.cfg.URLs) < 2 || c.conn == nil || c.conn.url != url {
@@ -63,10 +68,42 @@ func (c *Client) distrust(ctx context.Context, url, reason string) bool {
 	wait := min(firstAside<<min(a.times, 10), longestAside)
 	c.aside[url] = setAside{reason: reason, until: time.Now().Add(wait), times: a.times + 1}
 	c.log.WarnContext(ctx, "a node is set aside", "url", redact(url), "reason", reason, "for", wait)
-	c.conn.rpc.Close() // calls under way fail, and are made again
+	c.conn.close() // calls under way fail, and are made again
 	c.conn = nil
 	c.next++
+	if i := slices.Index(c.cfg.URLs, instead); i >= 0 {
+		c.next = i
+	}
 	return true
+}
+
+// trustedBeside lists the other nodes that are not set aside. A node within the process has none.
+func (c *Client) trustedBeside(url string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var others []string
+	for _, other := range c.cfg.URLs {
+		if other != url && c.cfg.Attach == nil && !time.Now().Before(c.aside[other].until) {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// headOf asks a node that is not in use for the number of its newest block, over a connection that is made for this alone. A node of another chain is an error.
+func (c *Client) headOf(ctx context.Context, url string) (uint64, error) {
+	ctx, stop := context.WithTimeout(ctx, min(c.cfg.CallTimeout, 10*time.Second))
+	defer stop()
+	conn, err := c.dialOne(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.close()
+	var number hexutil.Uint64
+	if err := conn.rpc.CallContext(ctx, &number, "eth_blockNumber"); err != nil {
+		return 0, fmt.Errorf("ask for the newest block: %w", err)
+	}
+	return uint64(number), nil
 }
 
 // dialOrder is the order in which nodes are tried: from the one that is due on, those that are set aside after all others.

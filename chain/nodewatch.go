@@ -23,6 +23,7 @@ const (
 	troubleForeign = "foreign_block"     // its answers do not belong to one chain
 	troubleHidden  = "hidden_logs"       // it leaves out logs
 	troubleBehind  = "behind"            // its head stays behind what is recorded
+	troubleStill   = "head_stands_still" // its head does not move, and that of another node does
 )
 
 const (
@@ -75,7 +76,7 @@ func (r *Reader) troubled(ctx context.Context, kind string) {
 		enough = lasted > refusalPatience
 	}
 	w.mu.Unlock()
-	if enough && url != "" && r.client.distrust(ctx, url, kind) {
+	if enough && url != "" && r.client.distrust(ctx, url, kind, "") {
 		r.metrics.setAside.WithLabelValues(kind).Inc()
 	}
 }

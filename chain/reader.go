@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,8 @@ type ReaderConfig struct {
 	FetchAhead    int           // log fetches under way at once in catch-up; 3 when zero
 	Registerer    prometheus.Registerer
 
-	demoteLag int64 // tests need less
+	demoteLag int64         // tests need less
+	headLook  time.Duration // the same
 }
 
 const (
@@ -56,6 +58,7 @@ type Reader struct {
 	sizer        *rangeSizer
 	singlesUntil atomic.Int64 // unix nanoseconds: the node takes no messages with several calls
 	watch        nodeWatch
+	headWatch    *headWatch
 	receiptsTry  atomic.Int64 // unix nanoseconds: the node is not asked for the receipts of blocks before
 	headersTry   atomic.Int64 // unix nanoseconds: the node is not asked for headers without their blocks before
 }
@@ -77,14 +80,23 @@ func NewReader(cfg ReaderConfig, db *store.DB, client *Client, log *slog.Logger)
 	if cfg.demoteLag == 0 {
 		cfg.demoteLag = demoteLag
 	}
+	if cfg.headLook == 0 {
+		cfg.headLook = headLook
+	}
+	watch := newHeadWatch(cfg.headLook, time.Now())
 	return &Reader{
-		cfg: cfg, db: db, client: client, log: log.With("chain", cfg.Chain), metrics: newReaderMetrics(cfg.Chain, cfg.Registerer),
-		sizer: newRangeSizer(cfg.FirstRange, cfg.LargestRange, logsPerFetch),
+		cfg: cfg, db: db, client: client, log: log.With("chain", cfg.Chain), metrics: newReaderMetrics(cfg.Chain, watch, cfg.Registerer),
+		sizer: newRangeSizer(cfg.FirstRange, cfg.LargestRange, logsPerFetch), headWatch: watch,
 	}
 }
 
-// Run reads while this process holds the chain's lease, until ctx ends. No error of the node or the database ends it.
+// Run reads while this process holds the chain's lease, and watches its node, until ctx ends. No error of the node or the database ends it.
 func (r *Reader) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watchHead(ctx) })
+	defer watching.Wait()
+	defer stop()
 	return r.db.WithLease(ctx, "reader/"+r.cfg.Chain, func(ctx context.Context, lease store.Lease) error {
 		wait := backOff{}
 		for ctx.Err() == nil {

@@ -1,6 +1,10 @@
 package chain
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 type readerMetrics struct {
 	nextBlock, listeners, rangeSize    prometheus.Gauge
@@ -9,7 +13,7 @@ type readerMetrics struct {
 	hidden                             prometheus.Counter
 }
 
-func newReaderMetrics(chain string, registerer prometheus.Registerer) *readerMetrics {
+func newReaderMetrics(chain string, watch *headWatch, registerer prometheus.Registerer) *readerMetrics {
 	labels := prometheus.Labels{"chain": chain}
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pactwire", Subsystem: "reader", Name: name, Help: help, ConstLabels: labels})
@@ -35,8 +39,11 @@ func newReaderMetrics(chain string, registerer prometheus.Registerer) *readerMet
 		}, []string{"reason"}),
 		hidden: counter("hidden_logs_total", "Logs that the node left out of its answers and that a block's receipts showed."),
 	}
+	still := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "pactwire", Subsystem: "reader", Name: "head_still_seconds", Help: "Time since the chain's head was last seen to move.", ConstLabels: labels,
+	}, func() float64 { return watch.stillFor(time.Now()).Seconds() })
 	if registerer != nil {
-		registerer.MustRegister(m.nextBlock, m.listeners, m.rangeSize, m.events, m.removed, m.reorgs, m.undecoded, m.nodeErrors, m.setAside, m.hidden)
+		registerer.MustRegister(m.nextBlock, m.listeners, m.rangeSize, m.events, m.removed, m.reorgs, m.undecoded, m.nodeErrors, m.setAside, m.hidden, still)
 	}
 	return m
 }
