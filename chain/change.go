@@ -118,6 +118,7 @@ func (k *keySubmitter) replace(ctx context.Context, calls []*store.OutboxCall) e
 		}
 		if !r.Cancel && call.CancelAt == nil {
 			r.Options = withFees(call.Options, asked)
+			r.Attempt.Asked = asked.Fees()
 		}
 		replacements, items, offers = append(replacements, r), append(items, t), append(offers, offer)
 	}
@@ -131,7 +132,7 @@ func (k *keySubmitter) replace(ctx context.Context, calls []*store.OutboxCall) e
 	for i, t := range items {
 		r := &replacements[i]
 		k.state.replaced(t, r.Hash, offers[i], r.Cancel, r.Options != nil && r.Options.Fees())
-		out[i] = &outgoing{inflight: t, raw: r.Raw}
+		out[i] = &outgoing{inflight: t, raw: r.Raw, sent: r.Hash}
 		k.log.InfoContext(ctx, "replaced a transaction", "operation", t.operation, "nonce", t.nonce, "change", r.Answers.Request.Kind)
 	}
 	k.sending.put(out)

@@ -14,30 +14,44 @@ type inflight struct {
 	filler    bool
 	nonce     uint64
 	hashes    []common.Hash // of every transaction signed for the operation; any of them may be mined
-	fees      fees          // of the last one
-	explicit  bool          // the fees are the caller's wish: they are not changed
+	version                 // what is sent now
+	earlier   []version     // what was signed for the nonce before that, without what was refused
+	wished    bool          // a client has asked for what is sent now
 	cancelAt  int           // hashes from this index on cancel the operation; never
 	assigned  time.Time
 
 	// possible: some node may have one of its transactions. From then on it must not get another nonce unless its own was used up by a foreign one.
 	possible bool
-	offered  time.Time // when it was last sent, or first signed
-	bumped   time.Time // when its fee was last raised, or it was first signed
-	again    time.Time // send it again at this time; zero: not planned
-	refusals int       // in a row
-	reprice  bool      // send it again with a higher fee
-	missing  int       // how often in a row its nonce was used up and none of its transactions found
-	missed   time.Time // the first of these times
+	offered  time.Time  // when it was last sent, or first signed
+	bumped   time.Time  // when its fee was last raised, or it was first signed
+	again    time.Time  // send it again at this time; zero: not planned
+	refusals int        // in a row
+	reprice  bool       // send it again with a higher fee
+	rejected *rejection // the node does not take what is sent now
+	noted    bool       // that is known already
+	outbids  int        // how often it was raised because the pool asked for more
+	declined int        // how often one was gone back to
+	missing  int        // how often in a row its nonce was used up and none of its transactions found
+	missed   time.Time  // the first of these times
 }
 
 // never is the cancelAt of what nobody has cancelled.
 const never = -1
 
-// sent notes that a node has taken the transaction.
-func (s *sendState) sent(t *inflight, now time.Time) {
+// version is one of the transactions that were signed for a nonce.
+type version struct {
+	hash     common.Hash
+	fees     fees
+	explicit bool // the fees are the caller's wish: they are not changed
+	taken    bool // a node has taken it
+}
+
+// sent notes that a node has taken the transaction with the hash, or one in its place.
+func (s *sendState) sent(t *inflight, hash common.Hash, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.possible, t.refusals, t.again, t.offered = true, 0, time.Time{}, now
+	t.taken = t.taken || t.hash == hash
 }
 
 // unclear notes that the transaction may have reached a node.
@@ -65,8 +79,8 @@ func (s *sendState) refused(t *inflight, now time.Time, reprice bool) int {
 func (s *sendState) raised(t *inflight, hash common.Hash, offer fees, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.hashes = append(slices.Clone(t.hashes), hash)
-	t.fees, t.bumped = offer, now
+	t.supersede(version{hash: hash, fees: offer})
+	t.bumped, t.wished = now, false
 }
 
 // notRaised notes that there was no room to raise the fee.
@@ -83,9 +97,9 @@ func (s *sendState) replaced(t *inflight, hash common.Hash, offer fees, cancel, 
 	if cancel && t.cancelAt == never {
 		t.cancelAt = len(t.hashes)
 	}
-	t.hashes = append(slices.Clone(t.hashes), hash)
+	t.supersede(version{hash: hash, fees: offer, explicit: explicit})
 	now := time.Now()
-	t.fees, t.bumped, t.offered, t.explicit = offer, now, now, explicit
+	t.bumped, t.offered, t.wished, t.outbids = now, now, true, 0
 	t.again, t.refusals, t.reprice = time.Time{}, 0, false
 }
 

@@ -236,10 +236,10 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 			}), true
 			continue
 		}
-		s.Filler = p.filler
+		s.Filler, s.Attempt.Asked = p.filler, p.call.Options.Fees()
 		items[p] = &inflight{
-			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash), fees: offers[i],
-			explicit: p.call.Options.Fees(), assigned: now, offered: now, bumped: now, cancelAt: never,
+			operation: p.call.Operation, filler: p.filler, nonce: p.nonce, hashes: append(p.call.Hashes, s.Hash),
+			version: version{hash: s.Hash, fees: offers[i], explicit: s.Attempt.Asked}, assigned: now, offered: now, bumped: now, cancelAt: never,
 		}
 		if p.fresh != nil {
 			accepted = append(accepted, store.Accepted{New: p.fresh.new, Signed: s})
@@ -263,7 +263,7 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 	out := make([]*outgoing, 0, len(items))
 	for i, p := range batch {
 		if t := items[p]; t != nil {
-			flying, out = append(flying, t), append(out, &outgoing{inflight: t, raw: results[i].Raw})
+			flying, out = append(flying, t), append(out, &outgoing{inflight: t, raw: results[i].Raw, sent: results[i].Hash})
 		}
 	}
 	k.state.given(plan, flying, unused || refused)
@@ -329,6 +329,9 @@ func (k *keySubmitter) sign(ctx context.Context, call *store.OutboxCall, nonce u
 
 // resend sends again what is due: the same bytes, or the same call with a higher fee.
 func (k *keySubmitter) resend(ctx context.Context, now time.Time) (more bool, err error) {
+	if err := k.answerRejections(ctx); err != nil {
+		return false, err
+	}
 	again, stuck := k.state.due(now, k.cfg.RebroadcastAfter, k.cfg.BumpAfter, k.cfg.BatchSize)
 	if len(again)+len(stuck) == 0 {
 		return false, nil
@@ -351,7 +354,7 @@ func (k *keySubmitter) resend(ctx context.Context, now time.Time) (more bool, er
 	out := make([]*outgoing, 0, len(rows))
 	for i := range rows {
 		if t := k.state.at(rows[i].Nonce); t != nil && t.operation == rows[i].Operation {
-			out = append(out, &outgoing{inflight: t, raw: rows[i].Raw})
+			out = append(out, &outgoing{inflight: t, raw: rows[i].Raw, sent: rows[i].Hash})
 		}
 	}
 	k.sending.put(out)

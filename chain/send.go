@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/google/uuid"
@@ -99,9 +100,12 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			back = append(back, t)
 			continue
 		}
+		if k.judgeReplacement(out, verdict, err, now) {
+			continue
+		}
 		switch verdict {
 		case sendAccepted:
-			k.state.sent(t, now)
+			k.state.sent(t, out.sent, now)
 			taken++
 		case sendNonceTooLow:
 			if !possible { // no node had it, so that a foreign transaction has used the nonce up
@@ -110,7 +114,7 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			signal(k.state.verify)
 		case sendNonceTaken:
 			if possible { // by ours, most likely: it stays. Should it be a foreign one, confirm finds out once it is mined
-				k.state.sent(t, now)
+				k.state.sent(t, common.Hash{}, now)
 				continue
 			}
 			k.state.foreign(t.nonce)
@@ -129,7 +133,6 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 			}
 		case sendInvalid:
 			k.state.refused(t, now, false)
-			// Of a replacement it says nothing about what it was to replace, which may still be mined.
 			if !t.filler && (!possible || len(k.state.hashesOf(t)) == 1) {
 				failed = append(failed, refusal{t, "The chain's node refuses the transaction: " + err.Error()})
 			}

@@ -1,23 +1,28 @@
 package chain
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+)
 
 // outgoing is a transaction on its way to the node.
 type outgoing struct {
 	*inflight
-	raw []byte
+	raw  []byte
+	sent common.Hash // of raw; another one may have taken its place
 }
 
 // sendQueue holds what is to be sent, in order. What gathers while one message is under way goes out with the next one. It holds no more than what is in flight.
 type sendQueue struct {
 	mu      sync.Mutex
 	waiting []*inflight
-	raw     map[*inflight][]byte // what is signed for them now
+	newest  map[*inflight]*outgoing // what is signed for them now
 	wake    chan struct{}
 }
 
 func newSendQueue() *sendQueue {
-	return &sendQueue{raw: map[*inflight][]byte{}, wake: make(chan struct{}, 1)}
+	return &sendQueue{newest: map[*inflight]*outgoing{}, wake: make(chan struct{}, 1)}
 }
 
 // put appends transactions. What waits already keeps its place, with the newer bytes.
@@ -28,10 +33,10 @@ func (q *sendQueue) put(batch []*outgoing) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, out := range batch {
-		if _, waits := q.raw[out.inflight]; !waits {
+		if q.newest[out.inflight] == nil {
 			q.waiting = append(q.waiting, out.inflight)
 		}
-		q.raw[out.inflight] = out.raw
+		q.newest[out.inflight] = out
 	}
 	signal(q.wake)
 }
@@ -43,8 +48,8 @@ func (q *sendQueue) take(n int) []*outgoing {
 	n = min(n, len(q.waiting))
 	batch := make([]*outgoing, n)
 	for i, t := range q.waiting[:n] {
-		batch[i] = &outgoing{inflight: t, raw: q.raw[t]}
-		delete(q.raw, t)
+		batch[i] = q.newest[t]
+		delete(q.newest, t)
 	}
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])

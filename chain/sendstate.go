@@ -144,7 +144,7 @@ func (s *sendState) below(limit uint64) []*inflight {
 	return found
 }
 
-// lowest returns the hashes of the transactions that were signed last for the lowest nonces in flight; none where more than limit are in flight.
+// lowest returns the hashes of the transactions that are sent now for the lowest nonces in flight; none where more than limit are in flight.
 func (s *sendState) lowest(limit int) []common.Hash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *sendState) lowest(limit int) []common.Hash {
 	}
 	hashes := make([]common.Hash, 0, len(s.byN))
 	for _, t := range s.byN {
-		hashes = append(hashes, t.hashes[len(t.hashes)-1])
+		hashes = append(hashes, t.hash)
 	}
 	return hashes
 }
@@ -243,12 +243,12 @@ func (s *sendState) oldest() (time.Time, bool) {
 	return oldest, !oldest.IsZero()
 }
 
-// planned tells whether something is to be sent again at a certain time.
+// planned tells whether something is to be sent again at a certain time, or in another version.
 func (s *sendState) planned() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.byN {
-		if !t.again.IsZero() && t.nonce >= s.mined {
+		if (!t.again.IsZero() || t.rejected != nil) && t.nonce >= s.mined {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 )
@@ -133,5 +134,46 @@ func TestWhatIsDueIsSentAgainOnce(t *testing.T) {
 	_, stuck = s.due(later.Add(2*time.Hour), time.Minute, time.Hour, 100)
 	if len(stuck) == 0 || stuck[len(stuck)-1].nonce >= 10+stuckWindow {
 		t.Fatalf("%d stuck", len(stuck))
+	}
+}
+
+func TestWhatIsGoneBackTo(t *testing.T) {
+	s := newSendState(0)
+	now := time.Now()
+	hash := func(n byte) common.Hash { return common.Hash{n} }
+	item := &inflight{version: version{hash: hash(1), explicit: true}, hashes: []common.Hash{hash(1)}, cancelAt: never}
+	s.add(item)
+	if _, some := s.goingBack(item); some {
+		t.Fatal("there is something before the first")
+	}
+	s.sent(item, hash(1), now)
+	s.raised(item, hash(2), fees{}, now) // nobody has taken it
+	s.replaced(item, hash(3), fees{}, false, false)
+	s.reject(item, &rejection{hash: hash(2)}, now) // too late
+	if len(s.rejections()) != 0 {
+		t.Fatal("what is not sent any more is rejected")
+	}
+	s.reject(item, &rejection{hash: hash(3)}, now)
+	if list := s.rejections(); len(list) != 1 || !s.planned() {
+		t.Fatalf("rejected are %v", list)
+	}
+	if v, some := s.goingBack(item); !some || v.hash != hash(1) || !v.explicit {
+		t.Fatalf("the one to go back to is %+v", v)
+	}
+	s.outbid(item, hash(4), fees{}, now)
+	if s.reject(item, &rejection{hash: hash(4)}, now); !s.rest(item) {
+		t.Fatal("it was noted before")
+	}
+	s.replaced(item, hash(5), fees{}, false, false)
+	s.wentBack(item, hash(2), now, time.Minute)
+	if r := s.replacing(item); r.hash != hash(2) || r.wished || !r.some || len(item.earlier) != 1 || len(item.hashes) != 5 || item.hashes[4] != hash(5) {
+		t.Fatalf("it is %+v, before it %+v, all %v", r, item.earlier, item.hashes)
+	}
+	if _, stuck := s.due(now.Add(61*time.Second), time.Second, time.Minute, 10); len(stuck) != 0 {
+		t.Fatal("its fee is raised at once")
+	}
+	s.replaced(item, hash(6), fees{}, true, false)
+	if _, some := s.goingBack(item); some || !s.cancels(item, hash(6)) || s.cancels(item, hash(5)) {
+		t.Fatal("a cancellation is taken back")
 	}
 }

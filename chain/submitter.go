@@ -214,10 +214,22 @@ func restored(row *store.OutboxSigned, now time.Time) (*inflight, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore operation %s: %w", row.Operation, err)
 	}
-	return &inflight{
-		operation: row.Operation, filler: row.Filler, nonce: row.Nonce, hashes: row.Hashes, fees: feesOf(tx), explicit: row.Explicit,
-		assigned: row.Assigned, possible: true, again: now, bumped: now, cancelAt: cancelAt(row.CancelAt),
-	}, nil
+	t := &inflight{
+		operation: row.Operation, filler: row.Filler, nonce: row.Nonce, hashes: row.Hashes,
+		version: version{hash: row.Hash, fees: feesOf(tx), explicit: row.Explicit}, assigned: row.Assigned, possible: true, again: now, bumped: now,
+		cancelAt: cancelAt(row.CancelAt),
+	}
+	for i := range row.Attempts {
+		switch a := &row.Attempts[i]; {
+		case a.Hash == row.Hash:
+			t.wished = a.Reason == store.AttemptSpeedUp || a.Reason == store.AttemptCancel
+		case a.Nonce == row.Nonce && a.Refused == "":
+			t.earlier = append(t.earlier, version{
+				hash: a.Hash, fees: fees{price: a.GasPrice, max: a.MaxFeePerGas, tip: a.MaxPriorityFeePerGas}, explicit: a.Asked,
+			})
+		}
+	}
+	return t, nil
 }
 
 func cancelAt(stored *int) int {

@@ -41,13 +41,20 @@ func testLog(t testing.TB) *slog.Logger {
 
 func newSubmitBench(t testing.TB, confirmations uint64, options ...chaintest.Option) *submitBench {
 	t.Helper()
+	c := chaintest.New(t, options...)
+	return newSubmitBenchAt(t, c, c.WSURL(), confirmations)
+}
+
+// newSubmitBenchAt reaches the chain through another URL.
+func newSubmitBenchAt(t testing.TB, c *chaintest.Chain, url string, confirmations uint64) *submitBench {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	b := &submitBench{chain: chaintest.New(t, options...), url: pgtest.New(t)}
+	b := &submitBench{chain: c, url: pgtest.New(t)}
 	var err error
 	if b.db, err = store.Open(ctx, store.Config{URL: b.url, LeaseTTL: 2 * time.Second}, testLog(t)); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Name: "dev", URLs: []string{b.chain.WSURL()}, Confirmations: confirmations}
+	cfg := Config{Name: "dev", URLs: []string{url}, Confirmations: confirmations}
 	if b.client, err = Dial(ctx, cfg, testLog(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,10 @@ type Attempt struct {
 
 	// Reason submit (the first), nonce (another program had used its nonce up), bump (unmined for long, or its fee was refused), speedup or cancel
 	// (asked for)
-	Reason          *string `json:"reason,omitempty"`
+	Reason *string `json:"reason,omitempty"`
+
+	// Refused Why the chain's node did not take it, in the node's words. The operation goes on with the attempt before it, or with one that offers more
+	Refused         *string `json:"refused,omitempty"`
 	TransactionHash string  `json:"transactionHash"`
 }
 

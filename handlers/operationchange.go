@@ -131,7 +131,12 @@ func affordable(ns *Namespace, op store.Operation, request store.ChangeRequest) 
 	if op.Terminal() || len(op.Attempts) == 0 || op.Nonce == nil {
 		return nil
 	}
-	last := op.Attempts[len(op.Attempts)-1]
+	last := op.Attempts[0]
+	for _, a := range op.Attempts {
+		if a.Refused == "" {
+			last = a
+		}
+	}
 	highest, tip := last.MaxFeePerGas, last.MaxPriorityFeePerGas
 	if last.GasPrice != nil {
 		highest, tip = last.GasPrice, last.GasPrice
@@ -156,7 +161,9 @@ func affordable(ns *Namespace, op store.Operation, request store.ChangeRequest) 
 }
 
 func toAttempt(a *store.Attempt) gen.Attempt {
-	out := gen.Attempt{TransactionHash: a.Hash.Hex(), Nonce: present(strconv.FormatUint(a.Nonce, 10)), Reason: present(a.Reason), Created: &a.Created}
+	out := gen.Attempt{
+		TransactionHash: a.Hash.Hex(), Nonce: present(strconv.FormatUint(a.Nonce, 10)), Reason: present(a.Reason), Created: &a.Created, Refused: present(a.Refused),
+	}
 	for _, fee := range []struct {
 		to *(*string)
 		v  *big.Int

@@ -28,6 +28,8 @@ type Attempt struct {
 	MaxPriorityFeePerGas *big.Int
 	Created              time.Time
 	Reason               string
+	Asked                bool   // the fees are the caller's wish
+	Refused              string // why no node took it, in the node's words; empty when one did, or when nobody knows
 }
 
 type attemptJSON struct {
@@ -38,6 +40,8 @@ type attemptJSON struct {
 	Tip     *big.Int    `json:"tip,omitempty"`
 	Created int64       `json:"at"` // microseconds
 	Reason  string      `json:"why"`
+	Asked   bool        `json:"asked,omitempty"`
+	Refused string      `json:"refused,omitempty"`
 }
 
 // encode is what json.Marshal makes of attemptJSON; one is written for each transaction, so it is written by hand.
@@ -60,7 +64,16 @@ func (a *Attempt) encode() string {
 	b = strconv.AppendInt(b, a.Created.UnixMicro(), 10)
 	b = append(b, `,"why":"`...)
 	b = append(b, a.Reason...)
-	return string(append(b, `"}`...))
+	b = append(b, '"')
+	if a.Asked {
+		b = append(b, `,"asked":true`...)
+	}
+	if a.Refused != "" {
+		text, _ := json.Marshal(a.Refused) // text always encodes
+		b = append(b, `,"refused":`...)
+		b = append(b, text...)
+	}
+	return string(append(b, '}'))
 }
 
 func decodeAttempts(texts []string) ([]Attempt, error) {
@@ -75,7 +88,7 @@ func decodeAttempts(texts []string) ([]Attempt, error) {
 		}
 		all[i] = Attempt{
 			Hash: a.Hash, Nonce: a.Nonce, GasPrice: a.Price, MaxFeePerGas: a.Max, MaxPriorityFeePerGas: a.Tip,
-			Created: time.UnixMicro(a.Created).UTC(), Reason: a.Reason,
+			Created: time.UnixMicro(a.Created).UTC(), Reason: a.Reason, Asked: a.Asked, Refused: a.Refused,
 		}
 	}
 	return all, nil

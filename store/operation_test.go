@@ -69,7 +69,8 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.ReplaceSigned(ctx, lease, []store.Replacement{{Signed: store.Signed{Operation: op.ID, Nonce: 10, Raw: []byte{7}, Hash: common.Hash{3}}}}); err != nil {
+		replacement := store.Signed{Operation: op.ID, Nonce: 10, Raw: []byte{7}, Hash: common.Hash{3}, Attempt: store.Attempt{Hash: common.Hash{3}, Asked: true}}
+		if err := db.ReplaceSigned(ctx, lease, []store.Replacement{{Signed: replacement}}); err != nil {
 			t.Fatal(err)
 		}
 		signed, err := db.SignedOutbox(ctx, "dev", operationKey)
@@ -79,6 +80,29 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 		pending, err := db.Operation(ctx, "default", op.ID)
 		if err != nil || pending.Status != store.OpPending || *pending.Nonce != 10 || *pending.TransactionHash != (common.Hash{3}) {
 			t.Fatalf("%+v, %v", pending, err)
+		}
+		// What is refused is noted, and may be gone back from.
+		refused := store.RefusedTx{Operation: op.ID, Nonce: 10, Hash: common.Hash{3}, Why: "\"no\" <to>\x00 it"}
+		if err := db.NoteRefusal(ctx, lease, refused); err != nil {
+			t.Fatal(err)
+		}
+		signed, err = db.SignedOutbox(ctx, "dev", operationKey)
+		if err != nil || signed[0].Hash != (common.Hash{3}) || signed[0].Attempts[1].Refused != refused.Why || !signed[0].Attempts[1].Asked ||
+			signed[0].Attempts[0].Refused != "" || signed[0].Attempts[0].Asked {
+			t.Fatalf("%+v, %v", signed, err)
+		}
+		refused.Back = &store.EarlierTx{Raw: []byte{9}, Hash: common.Hash{1}, Options: store.TxOptions{GasPrice: big.NewInt(4)}}
+		if err := db.NoteRefusal(ctx, lease, refused); err != nil {
+			t.Fatal(err)
+		}
+		signed, err = db.SignedOutbox(ctx, "dev", operationKey)
+		if err != nil || signed[0].Raw[0] != 9 || signed[0].Hash != (common.Hash{1}) || len(signed[0].Hashes) != 2 || !signed[0].Explicit {
+			t.Fatalf("%+v, %v", signed, err)
+		}
+		former := lease
+		former.Epoch--
+		if err := db.NoteRefusal(ctx, former, refused); !errors.Is(err, store.ErrFenced) {
+			t.Fatalf("under a lease that was lost: %v", err)
 		}
 		hash := common.Hash{1}
 		outcome := store.Outcome{

@@ -38,10 +38,12 @@ type OutboxSigned struct {
 	Operation uuid.UUID
 	Filler    bool
 	Nonce     uint64
-	Raw       []byte // the signed bytes sent last
+	Raw       []byte      // the signed bytes sent last
+	Hash      common.Hash // of Raw
 	Hashes    []common.Hash
-	CancelAt  *int // Hashes from this index on cancel the operation; nil: none does
-	Explicit  bool // the fees are the caller's wish
+	Attempts  []Attempt // as Hashes; none of a filler
+	CancelAt  *int      // Hashes from this index on cancel the operation; nil: none does
+	Explicit  bool      // the fees are the caller's wish
 	Assigned  time.Time
 }
 
@@ -57,20 +59,22 @@ type Signed struct {
 }
 
 type outboxRow struct {
-	Operation uuid.UUID     `db:"operation"`
-	Filler    bool          `db:"filler"`
-	Nonce     *int64        `db:"nonce"`
-	To        []byte        `db:"to_address"`
-	Data      []byte        `db:"data"`
-	Value     string        `db:"value"`
-	Gas       int64         `db:"gas"`
-	Options   string        `db:"options"`
-	Raw       []byte        `db:"raw"`
-	TxHashes  pq.ByteaArray `db:"tx_hashes"`
-	CancelAt  *int          `db:"cancel_at"`
-	Request   *string       `db:"request"`
-	Assigned  *time.Time    `db:"assigned"`
-	Created   time.Time     `db:"created"`
+	Operation uuid.UUID      `db:"operation"`
+	Filler    bool           `db:"filler"`
+	Nonce     *int64         `db:"nonce"`
+	To        []byte         `db:"to_address"`
+	Data      []byte         `db:"data"`
+	Value     string         `db:"value"`
+	Gas       int64          `db:"gas"`
+	Options   string         `db:"options"`
+	Raw       []byte         `db:"raw"`
+	TxHash    []byte         `db:"tx_hash"`
+	TxHashes  pq.ByteaArray  `db:"tx_hashes"`
+	Attempts  pq.StringArray `db:"attempts"`
+	CancelAt  *int           `db:"cancel_at"`
+	Request   *string        `db:"request"`
+	Assigned  *time.Time     `db:"assigned"`
+	Created   time.Time      `db:"created"`
 }
 
 const sqlOutboxCall = `
@@ -151,7 +155,7 @@ func (db *DB) SignedOutboxOf(ctx context.Context, chain string, key common.Addre
 func (db *DB) signedOutbox(ctx context.Context, where string, args ...any) ([]OutboxSigned, error) {
 	doing := "read the signed part of the outbox"
 	var rows []outboxRow
-	err := db.db.SelectContext(ctx, &rows, `SELECT operation, filler, nonce, raw, tx_hashes, cancel_at, options, assigned FROM outbox `+where, args...)
+	err := db.db.SelectContext(ctx, &rows, `SELECT operation, filler, nonce, raw, tx_hash, tx_hashes, attempts, cancel_at, options, assigned FROM outbox `+where, args...)
 	if err != nil {
 		return nil, wrap(err, doing)
 	}
@@ -162,9 +166,13 @@ func (db *DB) signedOutbox(ctx context.Context, where string, args ...any) ([]Ou
 		if err := json.Unmarshal([]byte(r.Options), &options); err != nil {
 			return nil, wrap(fmt.Errorf("operation %s: decode the options: %w", r.Operation, err), doing)
 		}
+		attempts, err := decodeAttempts(r.Attempts)
+		if err != nil {
+			return nil, wrap(fmt.Errorf("operation %s: %w", r.Operation, err), doing)
+		}
 		signed[i] = OutboxSigned{
-			Operation: r.Operation, Filler: r.Filler, Nonce: uint64(*r.Nonce), Raw: r.Raw, Hashes: hashes(r.TxHashes), CancelAt: r.CancelAt,
-			Explicit: options.Fees() && r.CancelAt == nil,
+			Operation: r.Operation, Filler: r.Filler, Nonce: uint64(*r.Nonce), Raw: r.Raw, Hash: common.BytesToHash(r.TxHash), Hashes: hashes(r.TxHashes),
+			Attempts: attempts, CancelAt: r.CancelAt, Explicit: options.Fees() && r.CancelAt == nil,
 		}
 		if r.Assigned != nil {
 			signed[i].Assigned = *r.Assigned
