@@ -36,7 +36,7 @@ func (k *checker) add(key, format string, args ...any) {
 }
 
 // singleKeys are the settings that describe the one chain where the file lists none.
-var singleKeys = []string{"rpc-url", "keystore", "password-file", "signer-url", "max-fee-per-gas", "pin-contract", "pin-block", "confirmations"}
+var singleKeys = []string{"rpc-url", "keystore", "password-file", "signer-url", "max-fee-per-gas", "pin-contract", "pin-block", "confirmations", "verify-blocks"}
 
 // checkSingle refuses settings of the one chain beside a list of chains: which would count?
 func (c *Config) checkSingle() []error {

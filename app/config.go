@@ -82,6 +82,7 @@ type ChainConfig struct {
 	Name          string
 	RPCURLs       []string
 	Confirmations *int64          // nil: none on development chains, DefaultConfirmations elsewhere
+	VerifyBlocks  *int64          // blocks before the head that catch-up verifies one by one; nil for the reader's default
 	PinContract   *common.Address // nil: the one that the database knows; in dev a new one is deployed where there is none
 	PinBlock      int64           // the first block that can hold pins
 	Keys          []KeyConfig
@@ -146,13 +147,15 @@ type singleChain struct {
 	pinContract   *common.Address
 	pinBlock      int64
 	confirmations *int64
+	verifyBlocks  *int64
 }
 
 // settle fills in the default chain and namespace.
 func (c *Config) settle() {
 	if len(c.Chains) == 0 {
 		chain := ChainConfig{
-			Name: DefaultName, RPCURLs: c.single.rpcURLs, Confirmations: c.single.confirmations, PinContract: c.single.pinContract, PinBlock: c.single.pinBlock,
+			Name: DefaultName, RPCURLs: c.single.rpcURLs, Confirmations: c.single.confirmations, VerifyBlocks: c.single.verifyBlocks,
+			PinContract: c.single.pinContract, PinBlock: c.single.pinBlock,
 			MaxFeePerGas: c.single.maxFeePerGas,
 		}
 		if c.single.keystore != "" || c.single.passwordFile != "" {

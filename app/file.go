@@ -145,7 +145,8 @@ func (f *yamlFile) readChains(key string, n *yaml.Node) {
 		var c ChainConfig
 		f.section("", item, map[string]func(string, *yaml.Node){
 			"name": f.into(text(&c.Name)), "rpc-urls": f.into(list(&c.RPCURLs)), "confirmations": f.into(optionalCount(&c.Confirmations)),
-			"pin-contract": f.into(address(&c.PinContract)), "pin-block": f.into(count(&c.PinBlock)),
+			"verify-blocks": f.into(optionalCount(&c.VerifyBlocks)),
+			"pin-contract":  f.into(address(&c.PinContract)), "pin-block": f.into(count(&c.PinBlock)),
 			"max-fee-per-gas": f.into(wei(&c.MaxFeePerGas)),
 			"keys": func(key string, n *yaml.Node) {
 				f.each(key, n, func(item *yaml.Node) {

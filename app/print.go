@@ -54,6 +54,7 @@ func (c *Config) printChains(b *strings.Builder) {
 		}
 		entry("    ", "rpc-urls", hideEach(strings.Join(chain.RPCURLs, ","), hideRPC))
 		entry("    ", "confirmations", optionalCount(&chain.Confirmations).get())
+		entry("    ", "verify-blocks", optionalCount(&chain.VerifyBlocks).get())
 		entry("    ", "pin-contract", address(&chain.PinContract).get())
 		entry("    ", "pin-block", count(&chain.PinBlock).get())
 		entry("    ", "max-fee-per-gas", wei(&chain.MaxFeePerGas).get())

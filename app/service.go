@@ -177,7 +177,8 @@ func (s *service) startChain(starting, work context.Context, group *errgroup.Gro
 	}
 	submitter := chain.NewSubmitter(submitting, s.db, client, keys, s.log)
 	group.Go(func() error { return submitter.Run(work) })
-	reader := chain.NewReader(chain.ReaderConfig{Chain: c.Name, Confirmations: client.Confirmations(), Registerer: s.registry}, s.db, client, s.log)
+	reading := chain.ReaderConfig{Chain: c.Name, Confirmations: client.Confirmations(), VerifyBlocks: c.VerifyBlocks, Registerer: s.registry}
+	reader := chain.NewReader(reading, s.db, client, s.log)
 	group.Go(func() error { return reader.Run(work) })
 	s.readiness.watch(part, func(ctx context.Context) string {
 		if _, err := client.Head(ctx); err != nil {

@@ -33,6 +33,7 @@ func settings() []setting {
 		{"pin-contract", both, "", "`address` of the pin contract", func(c *Config) value { return address(&c.single.pinContract) }, nil},
 		{"pin-block", both, "0", "`block` in which the pin contract was deployed", func(c *Config) value { return count(&c.single.pinBlock) }, nil},
 		{"confirmations", both, "", "`blocks` that must follow one until its events count (default 0 on development chains, 12 elsewhere)", func(c *Config) value { return optionalCount(&c.single.confirmations) }, nil},
+		{"verify-blocks", both, "", "`blocks` before the head that catch-up verifies one by one, and not only by samples, against nodes that leave out logs (default 2000)", func(c *Config) value { return optionalCount(&c.single.verifyBlocks) }, nil},
 		{"public-url", both, "", "the `URL` at which clients reach this service, when a proxy stands before it", func(c *Config) value { return webURL(&c.PublicURL) }, nil},
 		{"org-name", both, "org", "`name` of this member of the network", func(c *Config) value { return text(&c.OrgName) }, nil},
 		{"shared-storage", both, "chain", "where the payloads of broadcasts travel, the same for all members: `address` chain, dir:///path or ipfs://host:port; more, separated by commas, are only read from", func(c *Config) value { return list(&c.SharedStorage) }, hideStorage},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -86,8 +87,8 @@ func (s *listenerSet) buildMarks() {
 	}
 }
 
-// suspicious tells whether the block may hold a log of somebody's event of which none was sent.
-func (s *listenerSet) suspicious(head *blockHead, logs []chainLog) bool {
+// suspicious tells whether the block may hold a log of somebody's event of which none was sent; with distrust, whether it may hold one at all.
+func (s *listenerSet) suspicious(head *blockHead, logs []chainLog, distrust bool) bool {
 	if head.bloom == nil {
 		return false
 	}
@@ -96,6 +97,9 @@ func (s *listenerSet) suspicious(head *blockHead, logs []chainLog) bool {
 		m := &s.marks[i]
 		if m.hasAddress && !mayHold(head.bloom, m.addressBits) || m.hasTopic && !mayHold(head.bloom, m.topicBits) {
 			continue
+		}
+		if distrust {
+			return true
 		}
 		if sent == nil {
 			sent = make(map[markKey]bool, 3*len(logs))
@@ -148,11 +152,8 @@ func (r *receiptLogs) UnmarshalJSON(b []byte) error {
 // withoutReceipts is how long a node is not asked for receipts after it said that it does not know the call.
 const withoutReceipts = 10 * time.Minute
 
-// hiddenLogs returns the logs that a block's receipts show and that are not among those that the node sent.
+// hiddenLogs returns the wanted logs that a block's receipts show and that are not among those that the node sent.
 func (r *Reader) hiddenLogs(ctx context.Context, set *listenerSet, head *blockHead, logs []chainLog) ([]chainLog, error) {
-	if time.Now().UnixNano() < r.receiptsTry.Load() || !set.suspicious(head, logs) {
-		return nil, nil
-	}
 	var receipts receiptLogs
 	err := r.client.CallContext(ctx, &receipts, "eth_getBlockReceipts", head.hash)
 	var refusal rpc.Error
@@ -180,12 +181,6 @@ func (r *Reader) hiddenLogs(ctx context.Context, set *listenerSet, head *blockHe
 			hidden = append(hidden, *l)
 		}
 	}
-	if len(hidden) > 0 {
-		r.metrics.hidden.Add(float64(len(hidden)))
-		r.metrics.nodeErrors.WithLabelValues(troubleHidden).Inc()
-		r.log.WarnContext(ctx, "the node left out logs that the block's receipts show", "block", head.number, "logs", len(hidden))
-		r.troubled(ctx, troubleHidden)
-	}
 	return hidden, nil
 }
 
@@ -207,12 +202,48 @@ func unknownMethod(err rpc.Error) bool {
 	return false
 }
 
-// complete puts what the receipts of suspicious blocks show into logs, which are in chain order as heads are. Only the given headers are looked at.
-func (r *Reader) complete(ctx context.Context, set *listenerSet, heads []blockHead, logs []chainLog) ([]chainLog, error) {
-	if len(set.marks) == 0 {
-		return logs, nil
+// complete puts what the receipts of suspicious blocks show into logs, which are in chain order as heads are, and tells how many logs that were. Only the given
+// headers are looked at, and of those that are suspicious at most so many: where the filters of all blocks are nearly full, they tell nothing. Of a node that has
+// been found to leave out logs, all blocks are suspicious that may hold some.
+func (r *Reader) complete(ctx context.Context, set *listenerSet, heads []blockHead, logs []chainLog, most int) (all []chainLog, added int, err error) {
+	if len(set.marks) == 0 || time.Now().UnixNano() < r.receiptsTry.Load() {
+		return logs, 0, nil
 	}
-	var added []chainLog
+	known := r.distrusts()
+	if known {
+		most = len(heads)
+	}
+	hidden, blocks, err := r.lookBehind(ctx, set, heads, logs, most, known)
+	if err == nil && blocks > 0 && !known {
+		hidden, blocks, err = r.lookBehind(ctx, set, heads, logs, len(heads), true)
+	}
+	if err != nil || blocks == 0 {
+		return logs, 0, err
+	}
+	r.distrusted.Store(time.Now().Add(distrustFor).UnixNano())
+	r.metrics.hidden.Add(float64(len(hidden)))
+	r.metrics.nodeErrors.WithLabelValues(troubleHidden).Add(float64(blocks))
+	r.log.WarnContext(ctx, "the node left out logs that the receipts of their blocks show", "first_block", hidden[0].block, "blocks", blocks, "logs", len(hidden))
+	for range blocks {
+		r.troubled(ctx, troubleHidden)
+	}
+	logs = append(logs, hidden...)
+	sortLogs(logs)
+	return logs, len(hidden), nil
+}
+
+// distrustFor is how long all that a node sends is compared with receipts after it left out logs.
+const distrustFor = 10 * time.Minute
+
+func (r *Reader) distrusts() bool { return time.Now().UnixNano() < r.distrusted.Load() }
+
+// lookBehind compares the logs of suspicious blocks, or of all that may hold some, with their receipts.
+func (r *Reader) lookBehind(ctx context.Context, set *listenerSet, heads []blockHead, logs []chainLog, most int, distrust bool) (hidden []chainLog, blocks int, err error) {
+	type suspect struct {
+		head *blockHead
+		logs []chainLog
+	}
+	var suspects []suspect
 	at := 0
 	for i := range heads {
 		for at < len(logs) && logs[at].block < heads[i].number {
@@ -222,16 +253,24 @@ func (r *Reader) complete(ctx context.Context, set *listenerSet, heads []blockHe
 		for end < len(logs) && logs[end].block == heads[i].number {
 			end++
 		}
-		hidden, err := r.hiddenLogs(ctx, set, &heads[i], logs[at:end])
-		if err != nil {
-			return nil, err
+		if set.suspicious(&heads[i], logs[at:end], distrust) {
+			suspects = append(suspects, suspect{&heads[i], logs[at:end]})
 		}
-		added = append(added, hidden...)
 		at = end
 	}
-	if len(added) > 0 {
-		logs = append(logs, added...)
-		sortLogs(logs)
+	if len(suspects) > most {
+		rand.Shuffle(len(suspects), func(i, k int) { suspects[i], suspects[k] = suspects[k], suspects[i] })
+		suspects = suspects[:most]
 	}
-	return logs, nil
+	for _, s := range suspects {
+		found, err := r.hiddenLogs(ctx, set, s.head, s.logs)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(found) > 0 {
+			blocks++
+			hidden = append(hidden, found...)
+		}
+	}
+	return hidden, blocks, nil
 }

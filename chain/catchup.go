@@ -137,7 +137,7 @@ func (s *session) startCatchUp(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	to := min(s.next-1, from+min(s.near, s.sizer.next())-1)
-	f, err := s.fetchRange(ctx, set, from, to)
+	f, err := s.fetchRange(ctx, set, from, to, s.exact())
 	if err != nil {
 		if kind := kindOfRefusal(err); kind == refusedTooMuch || kind == refusedOther {
 			s.near = max((to-from+1)/2, 1)
@@ -164,11 +164,15 @@ func (s *session) behindLive() (list []listening, ids []uuid.UUID, pins *common.
 	return list, ids, pins, from
 }
 
+// exact is the first block that is near enough to the live part for each one to be verified.
+func (s *session) exact() int64 { return s.next - *s.cfg.VerifyBlocks }
+
 func (s *session) startPipeline(ctx context.Context, set *listenerSet, ids []uuid.UUID, pins *common.Address, from, to int64) *pipeline {
 	s.sizer.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipeline{set: set, members: ids, pins: pins, from: from, to: to, out: make(chan *pastPart), cancel: cancel}
 	queue := make(chan chan *pastPart, s.cfg.FetchAhead-1)
+	exact := s.exact()
 	p.running.Go(func() {
 		defer close(queue)
 		for lo := from; lo <= to && ctx.Err() == nil; {
@@ -180,7 +184,7 @@ func (s *session) startPipeline(ctx context.Context, set *listenerSet, ids []uui
 				return
 			}
 			start := lo
-			p.running.Go(func() { s.fetchParts(ctx, set, start, hi, parts) })
+			p.running.Go(func() { s.fetchParts(ctx, set, start, hi, exact, parts) })
 			lo = hi + 1
 		}
 	})
@@ -212,14 +216,14 @@ func (s *session) stopCatchUp() {
 const foreignTries = 3
 
 // fetchParts reads a range, in smaller pieces where the node refuses it, and however long the node refuses. It closes out at the end.
-func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to int64, out chan<- *pastPart) {
+func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to, exact int64, out chan<- *pastPart) {
 	defer close(out)
 	wait := backOff{}
 	foreign, failed := 0, 0
 	refused := int64(0) // the piece before the present one, if that one was too large and nothing else was wrong since
 	for size := to - from + 1; from <= to; {
 		hi := min(to, from+size-1)
-		f, err := r.fetchRange(ctx, set, from, hi)
+		f, err := r.fetchRange(ctx, set, from, hi, exact)
 		if ctx.Err() != nil {
 			return
 		}

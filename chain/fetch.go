@@ -128,8 +128,9 @@ func (r *Reader) singleCalls(ctx context.Context, batch []rpc.BatchElem) error {
 }
 
 // fetchRange reads the logs of a range of blocks. The header of the last block is read before and after the logs: when it is the same, the logs
-// are those of the one chain that ends with it. The block hash of every log that is used is checked against the header of its block.
-func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to int64) (*fetched, error) {
+// are those of the one chain that ends with it. Of the blocks from exact on, all headers are read: the block hash of every log is checked, and the bloom filters tell
+// where logs may be missing. Of the blocks before, a sample is.
+func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to, exact int64) (*fetched, error) {
 	var before, after blockHead
 	pages := make([]logPage, len(set.filters))
 	batch := make([]rpc.BatchElem, 0, len(pages)+2)
@@ -153,20 +154,23 @@ func (r *Reader) fetchRange(ctx context.Context, set *listenerSet, from, to int6
 	if err != nil {
 		return nil, err
 	}
-	numbers := make([]int64, 0, len(logs)+1)
-	for i := range logs {
-		if n := len(numbers); logs[i].block != to && (n == 0 || numbers[n-1] != logs[i].block) {
-			numbers = append(numbers, logs[i].block)
-		}
+	if r.distrusts() {
+		exact = from
 	}
-	heads, err := r.heads(ctx, numbers)
+	heads, err := r.heads(ctx, toVerify(logs, from, to-1, exact, len(set.marks) > 0))
 	if err != nil {
 		return nil, err
 	}
 	f := &fetched{from: from, to: to, logs: total, heads: append(heads, after)}
-	// A sample: catch-up does not read the headers of blocks without logs.
-	if logs, err = r.complete(ctx, set, f.heads[len(f.heads)-1:], logs); err != nil {
+	if err := linked(f.heads); err != nil {
 		return nil, err
+	}
+	logs, added, err := r.complete(ctx, set, f.heads, logs, receiptsPerRange)
+	if err != nil {
+		return nil, err
+	}
+	if added > 0 && from < exact { // a sample is not enough for this node
+		return r.fetchRange(ctx, set, from, to, from)
 	}
 	return f, r.fill(ctx, f, set, logs)
 }
@@ -227,7 +231,7 @@ func (r *Reader) use(ctx context.Context, f *fetched, set *listenerSet, pages []
 		return err
 	}
 	f.logs = total
-	if logs, err = r.complete(ctx, set, f.heads, logs); err != nil {
+	if logs, _, err = r.complete(ctx, set, f.heads, logs, len(f.heads)); err != nil {
 		return err
 	}
 	return r.fill(ctx, f, set, logs)
@@ -271,7 +275,7 @@ func sortLogs(logs []chainLog) {
 	}
 }
 
-// fill turns the logs into records. f.heads holds the header of every block that has some.
+// fill turns the logs into records. f.heads holds the headers of their blocks, except of those whose logs tell enough by themselves.
 func (r *Reader) fill(ctx context.Context, f *fetched, set *listenerSet, logs []chainLog) error {
 	if len(logs) == 0 {
 		return nil
@@ -284,14 +288,21 @@ func (r *Reader) fill(ctx context.Context, f *fetched, set *listenerSet, logs []
 		for at < len(f.heads) && f.heads[at].number < l.block {
 			at++
 		}
-		if at == len(f.heads) || f.heads[at].number != l.block || f.heads[at].hash != l.blockHash {
-			return fmt.Errorf("a log of block %d says that the block is %s: %w", l.block, l.blockHash, errForeignBlock)
+		mined := l.time
+		switch {
+		case at < len(f.heads) && f.heads[at].number == l.block:
+			if f.heads[at].hash != l.blockHash {
+				return fmt.Errorf("a log of block %d says that the block is %s: %w", l.block, l.blockHash, errForeignBlock)
+			}
+			mined = f.heads[at].time
+		case mined == 0, i > 0 && logs[i-1].block == l.block && (logs[i-1].blockHash != l.blockHash || logs[i-1].time != mined):
+			return fmt.Errorf("the logs of block %d do not agree about it: %w", l.block, errForeignBlock)
 		}
 		if set.isPin(l) {
 			f.pins = append(f.pins, pinOf(r.cfg.Chain, l))
 		}
 		set.match(l, func(h *heard) {
-			record, err := rec.record(h, l, f.heads[at].time)
+			record, err := rec.record(h, l, mined)
 			if err != nil {
 				r.metrics.undecoded.Inc()
 				r.log.WarnContext(ctx, "a log does not decode", "listener", h.listener.ID, "block", l.block, "log", l.index, "error", err)

@@ -17,6 +17,7 @@ type chainLog struct {
 	txHash    common.Hash
 	txIndex   int64
 	index     int64
+	time      int64 // of its block, in seconds; 0 where the node does not tell it with the log
 	removed   bool
 }
 
@@ -93,6 +94,8 @@ func (l *chainLog) set(key string, value []byte) (bit int, ok bool) {
 	case "logIndex":
 		l.index, ok = hexNumber(value)
 		return hasIndex, ok
+	case "blockTimestamp":
+		l.time, _ = hexNumber(value) // a member that not every node has; what makes no sense is as good as none
 	case "removed":
 		l.removed = string(value) == "true"
 	}

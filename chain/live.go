@@ -195,10 +195,10 @@ func wrapDatabase(err error) error {
 	return databaseError{err}
 }
 
-// linked makes sure that each header is the parent of the next one.
+// linked makes sure that each header is the parent of the next one, if that is of the next block.
 func linked(heads []blockHead) error {
 	for i := 1; i < len(heads); i++ {
-		if heads[i].parent != heads[i-1].hash {
+		if heads[i].number == heads[i-1].number+1 && heads[i].parent != heads[i-1].hash {
 			return fmt.Errorf("block %d is not the parent of block %d: %w", heads[i-1].number, heads[i].number, errForeignBlock)
 		}
 	}

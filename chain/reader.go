@@ -24,6 +24,7 @@ type ReaderConfig struct {
 	FirstRange    int64         // blocks of the first log fetches in a catch-up; 8 when zero
 	LargestRange  int64         // blocks of the largest one; 5,000 when zero
 	FetchAhead    int           // log fetches under way at once in catch-up; 3 when zero
+	VerifyBlocks  *int64        // blocks before the live part of which catch-up verifies each one, and not only a sample; 2,000 when nil
 	Registerer    prometheus.Registerer
 
 	demoteLag int64         // tests need less
@@ -60,6 +61,7 @@ type Reader struct {
 	watch        nodeWatch
 	headWatch    *headWatch
 	receiptsTry  atomic.Int64 // unix nanoseconds: the node is not asked for the receipts of blocks before
+	distrusted   atomic.Int64 // unix nanoseconds: until then all logs are compared with receipts
 	headersTry   atomic.Int64 // unix nanoseconds: the node is not asked for headers without their blocks before
 }
 
@@ -73,6 +75,9 @@ func NewReader(cfg ReaderConfig, db *store.DB, client *Client, log *slog.Logger)
 	}
 	if cfg.FirstRange == 0 {
 		cfg.FirstRange = 8
+	}
+	if cfg.VerifyBlocks == nil {
+		cfg.VerifyBlocks = new(int64(verifyBlocks))
 	}
 	if cfg.FetchAhead == 0 {
 		cfg.FetchAhead = 3

@@ -108,7 +108,7 @@ func cpuTime(b *testing.B) time.Duration {
 
 func BenchmarkCatchUpDense(b *testing.B)  { benchmarkCatchUp(b, 200, 200, 1) }
 func BenchmarkCatchUpMedium(b *testing.B) { benchmarkCatchUp(b, 2000, 10, 1) }
-func BenchmarkCatchUpSparse(b *testing.B) { benchmarkCatchUp(b, 5000, 1, 1) }
+func BenchmarkCatchUpSparse(b *testing.B) { benchmarkCatchUp(b, 20000, 1, 1) }
 
 func BenchmarkCatchUpAThousandListeners(b *testing.B) { benchmarkCatchUp(b, 200, 200, 1000) }
 

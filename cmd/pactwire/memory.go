@@ -11,7 +11,7 @@ import (
 const (
 	// smallHeap is the size around which the collector keeps the memory of Go while little lives in it. Twice what lives there, as by default, would be more
 	// during short bursts of garbage such as a catch-up.
-	smallHeap = 44 << 20
+	smallHeap = 36 << 20
 	// devGarbage is GOGC in dev, where the chain makes most of the garbage: blocks, receipts, states.
 	devGarbage = 200
 )
