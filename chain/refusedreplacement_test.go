@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"encoding/json"
 	"math/big"
 	"strings"
 	"sync/atomic"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/google/uuid"
 
@@ -38,12 +36,7 @@ func newPickyBench(t *testing.T) *pickyBench {
 // refuse makes the node refuse with the text what the condition is true for.
 func (b *pickyBench) refuse(text string, condition func(*types.Transaction) bool) {
 	b.node.set(func(call rpcCall) string {
-		if call.Method != "eth_sendRawTransaction" {
-			return ""
-		}
-		var raw hexutil.Bytes
-		var tx types.Transaction
-		if json.Unmarshal(call.Params[0], &raw) != nil || tx.UnmarshalBinary(raw) != nil || !condition(&tx) {
+		if tx := sentWith(call); tx == nil || !condition(tx) {
 			return ""
 		}
 		b.refused.Add(1)
@@ -52,9 +45,11 @@ func (b *pickyBench) refuse(text string, condition func(*types.Transaction) bool
 }
 
 // waiting is an operation whose transaction is in the node's pool.
-func (b *pickyBench) waiting(t *testing.T) (uuid.UUID, store.Attempt) {
+func (b *pickyBench) waiting(t *testing.T, options store.TxOptions) (uuid.UUID, store.Attempt) {
 	t.Helper()
-	id := b.create(t, b.call(t, contracts.SimpleStorage(), b.to, "set", big.NewInt(7)))
+	n := b.call(t, contracts.SimpleStorage(), b.to, "set", big.NewInt(7))
+	n.Options = options
+	id := b.create(t, n)
 	return id, b.sent(t, id, 1).Attempts[0]
 }
 
@@ -97,20 +92,27 @@ func feeAbove(fee *big.Int) func(*types.Transaction) bool {
 // TestARefusedSpeedUpLeavesWhatWasThere has a node that does not take what is to replace a transaction that it has: that one is followed, mined and counted.
 func TestARefusedSpeedUpLeavesWhatWasThere(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{
-		"another fee in the pool": "replacement transaction underpriced",
-		"fee too low":             "transaction underpriced: gas tip cap 0, minimum needed 1",
-		"the node's cap":          "tx fee (2.10 ether) exceeds the configured cap (1.00 ether)",
+	for name, c := range map[string]struct {
+		text  string
+		asked store.TxOptions // of the first transaction
+	}{
+		"another fee in the pool": {text: "replacement transaction underpriced"},
+		"fee too low":             {text: "transaction underpriced: gas tip cap 0, minimum needed 1"},
+		"the node's cap":          {text: "tx fee (2.10 ether) exceeds the configured cap (1.00 ether)"},
+		"fees given before":       {"exceeds block gas limit", store.TxOptions{MaxFeePerGas: big.NewInt(1e11)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newPickyBench(t)
 			stop := b.submit(t)
 			before := b.minedNonce(t, b.key)
-			id, first := b.waiting(t)
-			b.refuse(text, feeAbove(first.MaxFeePerGas))
+			id, first := b.waiting(t, c.asked)
+			b.refuse(c.text, feeAbove(first.MaxFeePerGas))
 			b.change(t, id, store.ChangeRequest{Kind: store.ChangeSpeedUp, MaxFeePerGas: big.NewInt(1e13)})
-			op := b.refusedAttempt(t, id, 1, text)
+			op := b.refusedAttempt(t, id, 1, c.text)
+			if rows, err := b.db.SignedOutbox(t.Context(), "dev", b.key); err != nil || len(rows) != 1 || rows[0].Explicit != c.asked.Fees() {
+				t.Fatalf("it goes on as %+v, %v", rows, err)
+			}
 			if *op.TransactionHash != first.Hash || len(op.Attempts) != 2 || op.Attempts[0].Refused != "" {
 				t.Fatalf("it is %s of %+v", op.TransactionHash, op.Attempts)
 			}
@@ -154,7 +156,7 @@ func TestASpeedUpGoesBeyondWhatThePoolRefuses(t *testing.T) {
 				limit.Rsh(limit, 2) // a quarter more: room for one step
 			}
 			b.submit(t, func(c *SubmitterConfig) { c.MaxFeePerGas = limit })
-			id, first := b.waiting(t)
+			id, first := b.waiting(t, store.TxOptions{})
 			enough := new(big.Int).Mul(first.MaxFeePerGas, big.NewInt(3))
 			enough.Rsh(enough, 1) // half more
 			b.refuse(text, func(tx *types.Transaction) bool {
@@ -195,7 +197,7 @@ func TestASpeedUpThatCannotBePaidForEndsNothing(t *testing.T) {
 	b := newPickyBench(t)
 	b.submit(t)
 	before := b.minedNonce(t, b.key)
-	id, first := b.waiting(t)
+	id, first := b.waiting(t, store.TxOptions{})
 	b.refuse("insufficient funds for gas * price + value: balance 9, tx cost 21, overshot 12", feeAbove(first.MaxFeePerGas))
 	b.change(t, id, store.ChangeRequest{Kind: store.ChangeSpeedUp, MaxFeePerGas: big.NewInt(1e13)})
 	until(t, "it is tried some times", func() bool { return b.refused.Load() > maxFundsRefusals })
@@ -215,7 +217,7 @@ func TestARaisedFeeThatCannotBePaidForEndsNothing(t *testing.T) {
 	b := newPickyBench(t)
 	limit := b.offer(t).BaseFee // less than the market asks for
 	stop := b.submit(t, func(c *SubmitterConfig) { c.MaxFeePerGas = limit })
-	id, first := b.waiting(t)
+	id, first := b.waiting(t, store.TxOptions{})
 	stop()
 	b.refuse("insufficient funds for gas * price + value", feeAbove(first.MaxFeePerGas))
 	b.submit(t, func(c *SubmitterConfig) { c.BumpAfter = 50 * time.Millisecond })
@@ -234,7 +236,7 @@ func TestARefusedCancellationIsNotTakenBack(t *testing.T) {
 	t.Parallel()
 	b := newPickyBench(t)
 	b.submit(t)
-	id, first := b.waiting(t)
+	id, first := b.waiting(t, store.TxOptions{})
 	text := "tx fee (2.10 ether) exceeds the configured cap (1.00 ether)"
 	b.refuse(text, feeAbove(first.MaxFeePerGas))
 	b.change(t, id, store.ChangeRequest{Kind: store.ChangeCancel})

@@ -24,7 +24,7 @@ import (
 )
 
 // Everything that can happen to a submitter, in any order: clients accept, repeat, cancel, speed up and retry; the chain mines, loses what waits, reorganises, and
-// brings back what was lost; another program uses the key; owners die anywhere, and go on after they were taken for dead. In the end every accepted operation has
+// brings back what was lost; its node refuses what is to replace something; another program uses the key; owners die anywhere, and go on after they were taken for dead. In the end every accepted operation has
 // ended in the one way that fits what was asked, and was mined at most once.
 //
 // PACTWIRE_TEST_SEED repeats the steps of one run, though not their timing; PACTWIRE_TEST_LONG makes many runs.
@@ -75,7 +75,7 @@ var modelSteps = rapid.Custom(func(t *rapid.T) modelStep {
 	return modelStep{
 		action: rapid.SampledFrom([]string{
 			"accept", "mine", "cancel", "reorganise", "stop", "start", "speed up", "usurp", "retry", "lose", "bring back", "foreign", "outbid", "accept", "mine",
-			"cancel", "accept", "mine",
+			"cancel", "accept", "mine", "refuse", "speed up",
 		}).Draw(t, "action"),
 		a: number.Draw(t, "a"), b: number.Draw(t, "b"), c: number.Draw(t, "c"),
 		pause:    time.Duration(rapid.SampledFrom([]int{0, 0, 1, 3, 10, 30, 60}).Draw(t, "pause")) * time.Millisecond,
@@ -102,6 +102,7 @@ type submitterModel struct {
 	*submitBench
 	t            *testing.T
 	setup        modelSetup
+	node         *lyingNode
 	storage, zoo common.Address
 
 	first, highest uint64                             // blocks: the first that may be undone, and the highest that there ever was
@@ -114,7 +115,8 @@ type submitterModel struct {
 	mu         sync.Mutex
 	operations map[uuid.UUID]*modelOperation
 	order      []uuid.UUID
-	keys       map[string]uuid.UUID // what idempotency keys stand for
+	keys       map[string]uuid.UUID            // what idempotency keys stand for
+	taken      map[uint64][]*types.Transaction // what the node has taken from the submitters, by nonce
 }
 
 type modelOwner struct {
@@ -123,9 +125,13 @@ type modelOwner struct {
 }
 
 func newSubmitterModel(t *testing.T, setup modelSetup) *submitterModel {
+	chain := chaintest.New(t, chaintest.Manual())
+	node := newLyingNode(t, chain.HTTPURL())
+	node.announcements = chain.WSURL()
 	m := &submitterModel{
-		submitBench: newSubmitBench(t, setup.confirmations, chaintest.Manual()), t: t, setup: setup, seen: map[common.Hash]*types.Transaction{},
-		foreign: map[common.Hash]bool{}, operations: map[uuid.UUID]*modelOperation{}, keys: map[string]uuid.UUID{},
+		submitBench: newSubmitBenchAt(t, chain, node.socketURL(), setup.confirmations), t: t, setup: setup, node: node,
+		seen: map[common.Hash]*types.Transaction{}, foreign: map[common.Hash]bool{}, operations: map[uuid.UUID]*modelOperation{}, keys: map[string]uuid.UUID{},
+		taken: map[uint64][]*types.Transaction{},
 	}
 	m.storage, m.zoo = m.chain.Deploy(t, contracts.SimpleStorage()), m.chain.Deploy(t, contracts.Zoo(), "zoo")
 	m.first = m.chain.Head() + 1
@@ -138,14 +144,16 @@ func (m *submitterModel) run(steps []modelStep) {
 	actions := map[string]func(modelStep){
 		"accept": m.accept, "mine": func(s modelStep) { m.mine(1 + s.a%3) }, "reorganise": m.reorganise, "lose": m.lose, "bring back": m.bringBack,
 		"start": func(modelStep) { m.start() }, "stop": m.stop, "usurp": m.usurp, "foreign": m.useKey, "outbid": m.outbid, "cancel": m.cancel,
-		"speed up": m.speedUp, "retry": m.retry,
+		"speed up": m.speedUp, "retry": m.retry, "refuse": m.refuse,
 	}
+	m.refuse(modelStep{})
 	for _, s := range steps {
 		m.t.Logf("%+v", s)
 		actions[s.action](s)
 		time.Sleep(s.pause) // not a synchronisation: how far the submitter has come at the next step is left to chance
 	}
 	m.clients.Wait()
+	m.node.set(nil, nil)
 	m.start()
 	m.settle()
 	m.check()

@@ -1,12 +1,15 @@
 package chain
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"math/big"
 	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/google/uuid"
 
@@ -94,6 +97,52 @@ func (m *submitterModel) send(transactions ...*types.Transaction) {
 	for _, tx := range transactions {
 		_ = m.chain.Client().SendTransaction(context.Background(), tx)
 	}
+}
+
+// modelRefusals are the words in which the node refuses what is to replace something.
+var modelRefusals = []string{
+	"replacement transaction underpriced", "tx fee (2.10 ether) exceeds the configured cap (1.00 ether)", "transaction underpriced: gas tip cap 1, minimum needed 2",
+	"insufficient funds for gas * price + value: balance 9, tx cost 21, overshot 12", "the moon is in the wrong phase",
+}
+
+// refuse has the node refuse some of the transactions, more or fewer than before, that are to take the place of one that it has taken. It never refuses what it has taken.
+func (m *submitterModel) refuse(s modelStep) {
+	m.node.set(func(call rpcCall) string {
+		tx := sentWith(call)
+		if tx == nil || int(tx.Hash()[0])%4 >= s.a%4 {
+			return ""
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		replaces := false
+		for _, other := range m.taken[tx.Nonce()] {
+			if other.Hash() == tx.Hash() {
+				return ""
+			}
+			replaces = replaces || len(tx.Data()) == 0 || bytes.Equal(other.Data(), tx.Data())
+		}
+		if !replaces {
+			return ""
+		}
+		return modelRefusals[(int(tx.Hash()[1])+s.b)%len(modelRefusals)]
+	}, func(call rpcCall, result json.RawMessage) json.RawMessage {
+		if tx := sentWith(call); tx != nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.taken[tx.Nonce()] = append(m.taken[tx.Nonce()], tx)
+		}
+		return result
+	})
+}
+
+// sentWith is the transaction that the call sends; nil when it does something else.
+func sentWith(call rpcCall) *types.Transaction {
+	var raw hexutil.Bytes
+	var tx types.Transaction
+	if call.Method != "eth_sendRawTransaction" || json.Unmarshal(call.Params[0], &raw) != nil || tx.UnmarshalBinary(raw) != nil {
+		return nil
+	}
+	return &tx
 }
 
 // useKey sends a transaction of another program that uses the key, after all that waits.
