@@ -251,17 +251,17 @@ func TestSubmitterIsMeasured(t *testing.T) {
 	b.submit(t, func(c *SubmitterConfig) { c.Registerer = registry })
 	NewSubmitter(SubmitterConfig{Chain: "other", Registerer: registry}, b.db, b.client, b.signer, testLog(t)) // a second chain shares the metrics
 	b.succeeded(t, b.create(t, store.NewOperation{Namespace: "default", Type: store.OpInvoke, Chain: "dev", Key: b.key, To: &b.key, Gas: 21_000}))
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			values[f.GetName()] += m.GetCounter().GetValue()
+	until(t, "it is counted", func() bool { // a moment after the operation has ended
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if values["pactwire_submitter_sent_total"] != 1 || values["pactwire_submitter_finished_total"] != 1 {
-		t.Fatalf("%v", values)
-	}
+		values := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				values[f.GetName()] += m.GetCounter().GetValue()
+			}
+		}
+		return values["pactwire_submitter_sent_total"] == 1 && values["pactwire_submitter_finished_total"] == 1
+	})
 }
