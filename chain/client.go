@@ -43,6 +43,7 @@ type Client struct {
 	chainID *big.Int
 	genesis common.Hash
 	calls   *callBatcher
+	hints   *gasHints
 	heads   headWakeups
 
 	mu       sync.Mutex
@@ -82,7 +83,7 @@ func Dial(ctx context.Context, cfg Config, log *slog.Logger) (*Client, error) {
 		cfg.PollInterval = 500 * time.Millisecond
 	}
 	c := &Client{cfg: cfg, log: log.With("chain", cfg.Name), aside: map[string]setAside{}}
-	c.calls = newCallBatcher(c)
+	c.calls, c.hints = newCallBatcher(c), newGasHints()
 	if _, err := c.connect(ctx); err != nil {
 		return nil, err
 	}

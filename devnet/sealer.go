@@ -148,11 +148,37 @@ func (c *Chain) seal(at time.Time) (*types.Block, error) {
 	if _, err := chain.InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
 		return nil, fmt.Errorf("insert block %s: %w", block.Number(), err)
 	}
+	c.rememberSenders(block)
 	if _, err := chain.SetCanonical(block); err != nil {
 		return nil, fmt.Errorf("make block %s the head: %w", block.Number(), err)
 	}
 	c.finalize(block)
 	return block, nil
+}
+
+// knownSender is a signer that knows who signed.
+type knownSender struct {
+	types.Signer
+	from common.Address
+}
+
+// Sender implements types.Signer.
+func (s knownSender) Sender(*types.Transaction) (common.Address, error) { return s.from, nil }
+
+// rememberSenders says who signed the transactions of a block that has just been written. The node reads it back from the database, once and for everybody who wants it: the
+// pools, and the receipts that are asked for. Each would recover the senders otherwise, which takes twice as long as running a small transaction.
+func (c *Chain) rememberSenders(block *types.Block) {
+	chain := c.eth.BlockChain()
+	stored := chain.GetBlock(block.Hash(), block.NumberU64())
+	if stored == nil {
+		return
+	}
+	signer := types.MakeSigner(chain.Config(), block.Number(), block.Time())
+	for i, tx := range block.Transactions() {
+		if from, err := types.Sender(signer, tx); err == nil { // what ran has one
+			_, _ = types.Sender(knownSender{signer, from}, stored.Transactions()[i])
+		}
+	}
 }
 
 // finalize says which blocks are "safe" and "finalized": the head, and, like on the chains that people know, the newest that ends an epoch.

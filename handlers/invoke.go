@@ -238,7 +238,7 @@ func (s *Server) accept(ctx context.Context, c call, id uuid.UUID) (store.Operat
 	if err := s.requireCode(ctx, c.ns.Chain, c.to); err != nil {
 		return none, err
 	}
-	if n.Gas, err = c.ns.Chain.Client.EstimateGas(ctx, options.request(n.Key, c.to, n.Data)); err != nil {
+	if n.Gas, err = c.ns.Chain.Client.EstimateGasAgain(ctx, options.request(n.Key, c.to, n.Data)); err != nil {
 		return none, c.failed(err)
 	}
 	op, _, err := c.ns.Chain.Submitter.Accept(ctx, n)

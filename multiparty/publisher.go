@@ -100,7 +100,7 @@ func (n *Network) operations(ctx context.Context, b *store.Batch, p sharedstorag
 		if err != nil {
 			return fmt.Errorf("encode the %s of batch %s: %w", method, b.ID, err)
 		}
-		gas, err := n.client.EstimateGas(ctx, chain.CallRequest{From: &n.cfg.Key, To: n.cfg.PinContract, Data: data})
+		gas, err := n.client.EstimateGasAgain(ctx, chain.CallRequest{From: &n.cfg.Key, To: n.cfg.PinContract, Data: data})
 		if err != nil {
 			return fmt.Errorf("estimate the %s of batch %s: %w", method, b.ID, err)
 		}

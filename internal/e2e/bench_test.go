@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,10 @@ func load(b *testing.B, clients int, url, body string, header http.Header) {
 	reportLatency(b, taken)
 }
 
-// send has the clients send the same request n times in all, and fails on any answer but 200, 202 and 304. It returns the times that the calls took, in ascending order.
+// number in a body stands for a number that no other request has.
+const number = "<number>"
+
+// send has the clients send the same request n times in all, but for the number in its body, and fails on any answer but 200, 202 and 304. It returns the times that the calls took, in ascending order.
 func send(b *testing.B, clients, requests int, url, body string, header http.Header) []time.Duration {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
@@ -43,7 +47,8 @@ func send(b *testing.B, clients, requests int, url, body string, header http.Hea
 	taken := make([][]time.Duration, clients)
 	for n := range clients {
 		sending.Go(func() {
-			for left.Add(-1) >= 0 {
+			for at := left.Add(-1); at >= 0; at = left.Add(-1) {
+				body := strings.Replace(body, number, strconv.FormatInt(at+1, 10), 1)
 				began := time.Now()
 				method := http.MethodGet
 				if body != "" {
@@ -113,7 +118,7 @@ func BenchmarkInvoke(b *testing.B) {
 	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
 	s.createAPI(b, "simple", *iface.ID, &address)
 	js := http.Header{"Content-Type": {"application/json"}}
-	url, body := s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":1}}`
+	url, body := s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":`+number+`}}`
 	for _, n := range []int{1, clients} {
 		b.Run(fmt.Sprintf("confirmed/%d", n), func(b *testing.B) {
 			before := s.chain.Head()
@@ -141,7 +146,7 @@ func BenchmarkPending(b *testing.B) {
 	iface := s.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
 	s.createAPI(b, "simple", *iface.ID, &address)
 	js := http.Header{"Content-Type": {"application/json"}}
-	url, body := s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":1}}`
+	url, body := s.url+"/api/v1/namespaces/default/apis/simple/invoke/set", `{"input":{"newValue":`+number+`}}`
 	s.chain.SetAutomine(false)
 	heap := func() float64 {
 		var m runtime.MemStats

@@ -97,7 +97,7 @@ func BenchmarkMemory(b *testing.B) {
 
 	iface = p.broadcast(b, "storage", "1", contracts.SimpleStorage().ABI)
 	p.createAPI(b, "simple", *iface.ID, &storage)
-	send(b, clients, invokes, p.url+"/api/v1/namespaces/default/apis/simple/invoke/set?confirm=true", `{"input":{"newValue":1}}`,
+	send(b, clients, invokes, p.url+"/api/v1/namespaces/default/apis/simple/invoke/set?confirm=true", `{"input":{"newValue":`+number+`}}`,
 		http.Header{"Content-Type": {"application/json"}})
 	b.ReportMetric(p.peak(b), "MB-invoked")
 }
