@@ -121,6 +121,13 @@ func (s *sendState) isPossible(t *inflight) bool {
 	return t.possible
 }
 
+// isTaken tells whether a node is known to have taken any of its transactions.
+func (s *sendState) isTaken(t *inflight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.taken || slices.ContainsFunc(t.earlier, func(v version) bool { return v.taken })
+}
+
 // isIdle tells whether no node has any of its transactions, and none is on its way to one.
 func (s *sendState) isIdle(t *inflight) bool {
 	s.mu.Lock()

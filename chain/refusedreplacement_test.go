@@ -231,6 +231,34 @@ func TestARaisedFeeThatCannotBePaidForEndsNothing(t *testing.T) {
 	b.succeeded(t, id)
 }
 
+// TestWhatIsInvalidEndsAlsoAfterASpeedUp has an owner die that could send neither a transaction nor what was to take its place. Its successor cannot know that, until the
+// node calls both of them invalid.
+func TestWhatIsInvalidEndsAlsoAfterASpeedUp(t *testing.T) {
+	t.Parallel()
+	b := newPickyBench(t)
+	all := func(*types.Transaction) bool { return true }
+	b.refuse("txpool is full", all)
+	stop := b.submit(t)
+	id := b.create(t, b.call(t, contracts.SimpleStorage(), b.to, "set", big.NewInt(7)))
+	attempts := func(n int) {
+		until(t, "it is signed", func() bool { return len(b.get(t, id).Attempts) == n })
+	}
+	attempts(1)
+	b.change(t, id, store.ChangeRequest{Kind: store.ChangeSpeedUp})
+	attempts(2)
+	stop()
+	b.refuse("exceeds block gas limit", all)
+	b.submit(t)
+	if op := b.await(t, id); op.Status != store.OpFailed || !strings.Contains(op.Error, "exceeds block gas limit") {
+		t.Errorf("the operation is %s: %s", op.Status, op.Error)
+	}
+	b.node.set(nil, nil)
+	other := b.create(t, b.call(t, contracts.SimpleStorage(), b.to, "set", big.NewInt(8))) // takes the nonce
+	b.sent(t, other, 1)
+	b.chain.Mine(1)
+	b.succeeded(t, other)
+}
+
 // TestARefusedCancellationIsNotTakenBack has a node that refuses what cancels an operation for some time.
 func TestARefusedCancellationIsNotTakenBack(t *testing.T) {
 	t.Parallel()

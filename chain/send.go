@@ -21,6 +21,8 @@ const (
 	maxUnknownRefusals = 12
 	// maxFundsRefusals is the same for an account without funds, once a node has taken the transaction at some time.
 	maxFundsRefusals = 8
+	// maxInvalidRefusals is how often a node may call a transaction invalid that was replaced and gone back to.
+	maxInvalidRefusals = 4
 )
 
 // sendLoop carries what is to be sent to the node, message after message, in the order of the nonces.
@@ -132,8 +134,9 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 				failed = append(failed, refusal{t, "The signing account cannot pay for the transaction: " + err.Error()})
 			}
 		case sendInvalid:
-			k.state.refused(t, now, false)
-			if !t.filler && (!possible || len(k.state.hashesOf(t)) == 1) {
+			n := k.state.refused(t, now, false)
+			// Possible without that anybody knows of a node that took it: an answer was lost, or another process sent it. What is invalid was not taken then either.
+			if !t.filler && (!possible || len(k.state.hashesOf(t)) == 1 || n >= maxInvalidRefusals && !k.state.isTaken(t)) {
 				failed = append(failed, refusal{t, "The chain's node refuses the transaction: " + err.Error()})
 			}
 		case sendRetry:
