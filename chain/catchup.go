@@ -80,6 +80,9 @@ func (s *session) readPast(ctx context.Context) (more bool, err error) {
 
 // recordPiece writes what a range of the past held for the given members.
 func (s *session) recordPiece(ctx context.Context, f *fetched, ids []uuid.UUID, pins *common.Address) error {
+	if err := s.writeOwed(ctx); err != nil {
+		return err
+	}
 	for i := range f.heads { // near the head the live part knows which blocks are the chain's
 		if known, ok := s.blocks.hash(f.heads[i].number); ok && known != f.heads[i].hash {
 			return fmt.Errorf("block %d is not the one that was recorded: %w", f.heads[i].number, errForeignBlock)

@@ -129,11 +129,16 @@ func (s *session) readBlocks(ctx context.Context, set *listenerSet, head blockHe
 		return err
 	}
 	for _, part := range f.split(eventsPerTx) {
-		err := s.record(ctx, store.BlockBatch{
-			From: part.from, To: part.to, Blocks: chainBlocks(part.heads), Keep: s.blocks.size, Events: part.events, Pins: part.pins,
-		})
-		if err != nil {
-			return err
+		if len(part.events) == 0 && len(part.pins) == 0 && len(s.owed)+len(part.heads) <= owedAtMost {
+			s.owe(part.heads)
+		} else {
+			err := s.record(ctx, store.BlockBatch{
+				From: s.written(), To: part.to, Blocks: chainBlocks(append(s.owed, part.heads...)), Keep: s.blocks.size, Events: part.events, Pins: part.pins,
+			})
+			if err != nil {
+				return err
+			}
+			s.owed, s.owedDue = nil, nil
 		}
 		s.blocks.add(part.heads)
 		s.next = part.to + 1
@@ -169,6 +174,15 @@ func (s *session) jump(ctx context.Context, to int64, demote bool) error {
 	}
 	if first == s.next && !s.blocks.precedes(&heads[0]) {
 		return fmt.Errorf("block %d does not follow the one before it: %w", first, errForeignBlock) // it did a moment ago
+	}
+	if !demote && first == s.next && len(s.owed)+len(heads) <= owedAtMost {
+		s.owe(heads)
+		s.blocks.add(heads)
+		s.next = to + 1
+		return nil
+	}
+	if err := s.writeOwed(ctx); err != nil {
+		return err
 	}
 	if demote {
 		s.log.InfoContext(ctx, "the live part is far behind: its listeners catch up", "next_block", s.next, "safe_block", to)

@@ -139,6 +139,8 @@ type session struct {
 	stale   bool         // members have joined who are not in past
 	near    int64        // blocks at most that catch-up reads at once while the live part waits
 	behind  behindHead
+	owed    []blockHead      // the blocks before next that are not written down yet
+	owedDue <-chan time.Time // when they must be
 	wait    *backOff
 }
 
@@ -170,7 +172,10 @@ func (r *Reader) follow(ctx context.Context, lease store.Lease, wait *backOff) e
 	}
 	s := &session{Reader: r, lease: lease, next: chain.NextBlock, members: map[uuid.UUID]*member{}, near: joinGap, wait: wait}
 	s.blocks = newBlockWindow(max(rememberBlocks, 2*int64(r.cfg.Confirmations)), blocks) //nolint:gosec // no chain needs 2^62 confirmations
-	defer func() { s.stopCatchUp() }()
+	defer func() {
+		s.stopCatchUp()
+		s.leave(ctx)
+	}()
 	if err := s.reload(ctx, chain); err != nil {
 		return err
 	}
@@ -199,6 +204,8 @@ func (r *Reader) follow(ctx context.Context, lease store.Lease, wait *backOff) e
 		case <-heads:
 		case part, open := <-s.past.results():
 			s.pending, s.ended = part, !open
+		case <-s.owedDue:
+			err = s.writeOwed(ctx)
 		case <-changed.C:
 			err = s.refresh(ctx)
 		case <-poll.C:

@@ -137,6 +137,9 @@ const ancestorStep = 32
 
 // rewind finds the last recorded block that is still part of the chain, and takes back what came after it. The node's chain must reach it.
 func (s *session) rewind(ctx context.Context, head blockHead) error {
+	if err := s.writeOwed(ctx); err != nil {
+		return err
+	}
 	ancestor, err := s.commonAncestor(ctx, min(s.next-1, head.number))
 	if err != nil {
 		return err
