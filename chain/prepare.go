@@ -2,9 +2,9 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -169,6 +169,7 @@ type prepared struct {
 	nonce  uint64
 	exact  bool
 	filler bool
+	signed store.Signed
 }
 
 // fillers are transfers of nothing to oneself that use up these nonces.
@@ -204,7 +205,7 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 		return err
 	}
 	now := time.Now()
-	results, offers, errs := make([]store.Signed, len(batch)), make([]fees, len(batch)), make([]error, len(batch))
+	offers, errs := make([]fees, len(batch)), make([]error, len(batch))
 	each(len(batch), signWidth, func(i int) {
 		p := batch[i]
 		reason := store.AttemptSubmit
@@ -212,15 +213,15 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 			reason = store.AttemptNonce
 		}
 		offers[i] = market.chosen(p.call.Options)
-		results[i], errs[i] = k.sign(ctx, p.call, p.nonce, offers[i], reason)
+		p.signed, errs[i] = k.sign(ctx, p.call, p.nonce, offers[i], reason)
 	})
 	var signed []store.Signed
-	var accepted []store.Accepted
+	var fresh []*prepared
 	items := make(map[*prepared]*inflight, len(batch))
 	var unsignable []store.Outcome
 	unused := false
 	for i, p := range batch {
-		s, err := results[i], errs[i]
+		s, err := &p.signed, errs[i]
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx) //nolint:wrapcheck // our own end
@@ -242,9 +243,9 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 			version: version{hash: s.Hash, fees: offers[i], explicit: s.Attempt.Asked}, assigned: now, offered: now, bumped: now, cancelAt: never,
 		}
 		if p.fresh != nil {
-			accepted = append(accepted, store.Accepted{New: p.fresh.new, Signed: s})
+			fresh = append(fresh, p)
 		} else {
-			signed = append(signed, s)
+			signed = append(signed, *s)
 		}
 	}
 	if err := k.finish(ctx, unsignable); err != nil {
@@ -255,58 +256,26 @@ func (k *keySubmitter) commit(ctx context.Context, plan *nonces, batch []*prepar
 			return fmt.Errorf("give nonces: %w", err)
 		}
 	}
-	refused, err := k.accept(ctx, plan, batch, items, accepted)
+	refused, err := k.accept(ctx, plan, fresh, items)
 	if err != nil {
 		return err
 	}
-	flying := make([]*inflight, 0, len(items))
-	out := make([]*outgoing, 0, len(items))
-	for i, p := range batch {
-		if t := items[p]; t != nil {
-			flying, out = append(flying, t), append(out, &outgoing{inflight: t, raw: results[i].Raw, sent: results[i].Hash})
+	if refused {
+		if err := k.closeUp(ctx, fresh, items); err != nil {
+			return err
 		}
 	}
+	flying := make([]*inflight, 0, len(items))
+	out := make([]*outgoing, 0, len(items))
+	for _, p := range batch {
+		if t := items[p]; t != nil {
+			flying, out = append(flying, t), append(out, &outgoing{inflight: t, raw: p.signed.Raw, sent: p.signed.Hash})
+		}
+	}
+	slices.SortFunc(out, func(a, b *outgoing) int { return byNonce(a.inflight, b.inflight) })
 	k.state.given(plan, flying, unused || refused)
 	k.sending.put(out)
 	return nil
-}
-
-// accept stores operations with their nonces and signatures, and tells the clients. Those that the store does not take are removed from items; unused says that
-// there were some.
-func (k *keySubmitter) accept(ctx context.Context, plan *nonces, batch []*prepared, items map[*prepared]*inflight, accepted []store.Accepted) (unused bool, err error) {
-	if len(accepted) == 0 {
-		return false, nil
-	}
-	stored, err := k.db.AcceptSigned(ctx, k.lease, k.cfg.Chain, k.key, plan.next, accepted)
-	n := 0
-	for _, p := range batch {
-		a := p.fresh
-		if a == nil || items[p] == nil {
-			continue
-		}
-		p.fresh = nil // settled here
-		switch {
-		case errors.Is(err, store.ErrFenced) || store.Refused(err): // nothing was stored; the outbox tells which of them is the cause
-			delete(items, p)
-			unused = true
-			a.settle(acceptElsewhere)
-		case err != nil:
-			a.err = err
-			a.settle(acceptFailed)
-		case stored[n] == nil:
-			delete(items, p)
-			unused = true
-			a.settle(acceptRepeated)
-		default:
-			a.operation = *stored[n]
-			a.settle(acceptStored)
-		}
-		n++
-	}
-	if err != nil && !store.Refused(err) {
-		return unused, fmt.Errorf("accept operations: %w", err)
-	}
-	return unused, nil
 }
 
 // signWidth is how many transactions are signed at once: a remote signer takes its time, and there is more than one processor.

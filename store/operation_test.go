@@ -235,6 +235,9 @@ func TestFormerOwnerOfAKeyIsFenced(t *testing.T) {
 		if err := db.ReplaceSigned(ctx, former, []store.Replacement{{Signed: signed[0]}}); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("replace: %v", err)
 		}
+		if err := db.LowerNonces(ctx, former, signed); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("lower: %v", err)
+		}
 		if err := db.UnassignOutbox(ctx, former, []uuid.UUID{op.ID}); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("unassign: %v", err)
 		}

@@ -224,6 +224,25 @@ func (db *DB) AssignOutbox(ctx context.Context, lease Lease, chain string, key c
 	return wrap(err, doing)
 }
 
+// LowerNonces gives operations of which nothing has been sent other nonces instead of theirs. What was signed for them before is forgotten.
+func (db *DB) LowerNonces(ctx context.Context, lease Lease, signed []Signed) error {
+	return db.inTx(ctx, "lower nonces", func(tx *sqlx.Tx) error {
+		if err := checkLease(ctx, tx, lease); err != nil {
+			return err
+		}
+		c := columnsOf(signed)
+		_, err := tx.ExecContext(ctx, `
+			UPDATE outbox SET nonce = s.nonce, raw = s.raw, tx_hash = s.tx_hash, tx_hashes = ARRAY[s.tx_hash], attempts = ARRAY[s.attempt]
+			FROM unnest(CAST($1 AS uuid[]), CAST($2 AS bigint[]), CAST($3 AS bytea[]), CAST($4 AS bytea[]), CAST($5 AS text[]))
+				AS s (operation, nonce, raw, tx_hash, attempt)
+			WHERE outbox.operation = s.operation`, c.operations, pq.Array(c.nonces), c.raw, c.hashes, c.attempts)
+		if err != nil {
+			return fmt.Errorf("update the outbox: %w", err)
+		}
+		return nil
+	})
+}
+
 // UnassignOutbox takes the nonces back: the operations wait for new ones, and fillers are gone. Only for nonces that another transaction has used up, or whose
 // transactions no node has taken.
 func (db *DB) UnassignOutbox(ctx context.Context, lease Lease, operations []uuid.UUID) error {
