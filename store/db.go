@@ -48,12 +48,12 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*DB, error) {
 	if cfg.Silence == 0 {
 		cfg.Silence = 30 * time.Second
 	}
-	connector, err := pq.NewConnector(cfg.URL)
+	connecting, err := pq.NewConnector(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	connector.Dialer(dialer{silence: cfg.Silence})
-	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	connecting.Dialer(dialer{silence: cfg.Silence})
+	db := sqlx.NewDb(sql.OpenDB(connector{connecting}), "postgres")
 	db.SetMaxOpenConns(cfg.MaxConns)
 	db.SetMaxIdleConns(cfg.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
