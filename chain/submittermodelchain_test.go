@@ -263,7 +263,9 @@ func (m *submitterModel) checkOperation(known *modelOperation, op *store.Operati
 	cancelled, cancels := false, false
 	for _, a := range op.Attempts {
 		cancels = cancels || a.Reason == store.AttemptCancel // what comes after it cancels too, faster
-		if _, is := mined[a.Hash]; is {
+		// An operation that has given its nonce back may get it again, and is signed the same then.
+		again := slices.ContainsFunc(found, func(f store.Attempt) bool { return f.Hash == a.Hash })
+		if _, is := mined[a.Hash]; is && !again {
 			found, cancelled = append(found, a), cancels
 		}
 	}
