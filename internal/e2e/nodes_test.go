@@ -221,8 +221,10 @@ func submitTo(t *testing.T, n *node) {
 			for v := range values {
 				r, err := s.client.InvokeContractAPIWithResponse(t.Context(), ns, "simple", "set", &gen.InvokeContractAPIParams{Confirm: ptr(true)},
 					gen.InvokeRequest{Input: json.RawMessage(fmt.Sprintf(`{"newValue":%d}`, v))})
-				if err != nil || r.JSON200 == nil || r.JSON200.Status != "Succeeded" {
-					t.Errorf("invoke %d: %v %s", v, err, r.Body)
+				if err != nil {
+					t.Errorf("invoke %d: %v", v, err)
+				} else if r.JSON200 == nil || r.JSON200.Status != "Succeeded" {
+					t.Errorf("invoke %d: %s %s", v, r.Status(), r.Body)
 				}
 			}
 		})
