@@ -209,27 +209,28 @@ func (r *Reader) complete(ctx context.Context, set *listenerSet, heads []blockHe
 	if len(set.marks) == 0 || time.Now().UnixNano() < r.receiptsTry.Load() {
 		return logs, 0, nil
 	}
-	known := r.distrusts()
-	if known {
-		most = len(heads)
+	for {
+		known := r.distrusts()
+		if known {
+			most = len(heads)
+		}
+		hidden, blocks, err := r.lookBehind(ctx, set, heads, logs, most, known)
+		if err != nil || blocks == 0 {
+			return logs, added, err
+		}
+		r.distrusted.Store(time.Now().Add(distrustFor).UnixNano()) // the next round, with what was found, looks at all blocks
+		r.metrics.hidden.Add(float64(len(hidden)))
+		r.metrics.nodeErrors.WithLabelValues(troubleHidden).Add(float64(blocks))
+		r.log.WarnContext(ctx, "the node left out logs that the receipts of their blocks show", "first_block", hidden[0].block, "blocks", blocks, "logs", len(hidden))
+		for range blocks {
+			r.troubled(ctx, troubleHidden)
+		}
+		logs, added = append(logs, hidden...), added+len(hidden)
+		sortLogs(logs)
+		if known {
+			return logs, added, nil
+		}
 	}
-	hidden, blocks, err := r.lookBehind(ctx, set, heads, logs, most, known)
-	if err == nil && blocks > 0 && !known {
-		hidden, blocks, err = r.lookBehind(ctx, set, heads, logs, len(heads), true)
-	}
-	if err != nil || blocks == 0 {
-		return logs, 0, err
-	}
-	r.distrusted.Store(time.Now().Add(distrustFor).UnixNano())
-	r.metrics.hidden.Add(float64(len(hidden)))
-	r.metrics.nodeErrors.WithLabelValues(troubleHidden).Add(float64(blocks))
-	r.log.WarnContext(ctx, "the node left out logs that the receipts of their blocks show", "first_block", hidden[0].block, "blocks", blocks, "logs", len(hidden))
-	for range blocks {
-		r.troubled(ctx, troubleHidden)
-	}
-	logs = append(logs, hidden...)
-	sortLogs(logs)
-	return logs, len(hidden), nil
 }
 
 // distrustFor is how long all that a node sends is compared with receipts after it left out logs.

@@ -248,7 +248,7 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to, exa
 			continue
 		}
 		r.noteNodeError(ctx, err)
-		tooMuch := kindOfRefusal(err) == refusedTooMuch
+		kind := kindOfRefusal(err)
 		asked := hi - from + 1
 		refused = 0
 		switch failed++; {
@@ -260,9 +260,9 @@ func (r *Reader) fetchParts(ctx context.Context, set *listenerSet, from, to, exa
 				}
 				return
 			}
-		case asked > 1 && (tooMuch || kindOfRefusal(err) == refusedOther && failed > 1): // a node that breaks off on a large answer does not say why
+		case asked > 1 && (kind == refusedTooMuch || kind == refusedOther && failed > 1): // a node that breaks off on a large answer does not say why
 			refused, size = asked, asked/2
-			if tooMuch {
+			if kind == refusedTooMuch {
 				continue
 			}
 		}

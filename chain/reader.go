@@ -187,6 +187,9 @@ func (r *Reader) follow(ctx context.Context, lease store.Lease, wait *backOff) e
 			if ctx.Err() != nil || !s.nodeError(ctx, err) {
 				return err
 			}
+			if err := s.writeOwed(ctx); err != nil { // the node may be away for long
+				return err
+			}
 			select { // catch-up goes on meanwhile
 			case <-ctx.Done():
 				return nil
