@@ -12,18 +12,23 @@ import (
 	"github.com/pactwire/pactwire/internal/chaintest"
 )
 
-// TestEstimatesLearn holds estimates that use earlier ones against the node's own, for a function that takes very different amounts of gas.
-func TestEstimatesLearn(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
+// estimated is a chain with a contract, and a client of its node.
+func estimated(t *testing.T) (*chaintest.Chain, *Client, common.Address) {
+	t.Helper()
 	chain := chaintest.New(t, chaintest.Manual())
-	client, err := Dial(ctx, Config{Name: "dev", URLs: []string{chain.WSURL()}}, slog.New(slog.DiscardHandler))
+	client, err := Dial(t.Context(), Config{Name: "dev", URLs: []string{chain.WSURL()}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	zoo := contracts.Zoo()
-	to := chain.Deploy(t, zoo, "gas")
+	t.Cleanup(client.Close)
+	return chain, client, chain.Deploy(t, contracts.Zoo(), "gas")
+}
+
+// TestEstimatesLearn holds estimates that use earlier ones against the node's own, for a function that takes very different amounts of gas.
+func TestEstimatesLearn(t *testing.T) {
+	t.Parallel()
+	ctx, zoo := t.Context(), contracts.Zoo()
+	chain, client, to := estimated(t)
 	for i, events := range []int64{1, 1, 1, 2, 50, 1, 1, 3, 200, 1, 7, 7, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 1} {
 		data, err := zoo.Parsed.Pack("emitMany", big.NewInt(events))
 		if err != nil {
@@ -47,15 +52,8 @@ func TestEstimatesLearn(t *testing.T) {
 // TestAFailingCallIsToldAsItIs makes sure that what a hint brings about is never taken for the call's own failure.
 func TestAFailingCallIsToldAsItIs(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	chain := chaintest.New(t, chaintest.Manual())
-	client, err := Dial(ctx, Config{Name: "dev", URLs: []string{chain.WSURL()}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	zoo := contracts.Zoo()
-	to := chain.Deploy(t, zoo, "gas")
+	ctx, zoo := t.Context(), contracts.Zoo()
+	chain, client, to := estimated(t)
 	data, err := zoo.Parsed.Pack("emitMany", big.NewInt(1))
 	if err != nil {
 		t.Fatal(err)
