@@ -46,7 +46,7 @@ type TxOptions struct {
 
 // The reserve that a gas limit has above the estimate. What is not used is not paid for.
 const (
-	gasReserve    = 25_000     // more than what writing a value costs where zero was
+	gasReserve    = 100_000    // more than what writing a value costs where zero was: 97,920 more than elsewhere since EIP-8037
 	maxGasReserve = 500_000    // blocks and accounts are bounded, too
 	maxTxGas      = 16_777_216 // no transaction may have more where EIP-7825 holds
 )

@@ -299,7 +299,7 @@ func TestIdempotencyKeyUnderARace(t *testing.T) {
 
 func TestGasLimitHasAReserve(t *testing.T) {
 	for gas, want := range map[uint64]uint64{
-		0: 25_000, 26_000: 64_000, 2_000_000: 2_500_000, 16_700_000: 16_777_216, 16_777_216: 16_777_216, 20_000_000: 20_500_000,
+		0: 100_000, 26_000: 139_000, 2_000_000: 2_500_000, 16_700_000: 16_777_216, 16_777_216: 16_777_216, 20_000_000: 20_500_000,
 	} {
 		n := store.NewOperation{Gas: gas}
 		if got := n.GasLimit(); got != want {

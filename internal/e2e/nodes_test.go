@@ -241,7 +241,24 @@ func submitTo(t *testing.T, n *node) {
 		t.Errorf("%d values were set on the chain, want %d", got, invokes)
 	}
 	if n.slow {
+		zeroBefore(t, s)
 		cancelOn(t, s)
+	}
+}
+
+// zeroBefore has the chain run a call on another state than it was estimated on: the slot that it writes was set to zero right before, which makes it dear.
+func zeroBefore(t *testing.T, s *service) {
+	t.Helper()
+	zero, after := s.accept(t, "set", `{"newValue":0}`), s.accept(t, "set", `{"newValue":100000}`)
+	for _, id := range []uuid.UUID{zero, after} {
+		var op gen.Operation
+		eventually(t, 30*time.Second, "the operation ends", func() bool {
+			op = s.operation(t, id)
+			return op.Status == "Succeeded" || op.Status == "Failed"
+		}, &lines{})
+		if op.Status != "Succeeded" {
+			t.Errorf("operation %s failed: %s", id, *op.Error)
+		}
 	}
 }
 
