@@ -33,6 +33,10 @@ type inflight struct {
 	declined int        // how often one was gone back to
 	missing  int        // how often in a row its nonce was used up and none of its transactions found
 	missed   time.Time  // the first of these times
+
+	overlooked bool   // a node has it and will not mine it
+	judged     bool   // it was once judged whether blocks pass it over,
+	judgedAt   uint64 // at this block
 }
 
 // never is the cancelAt of what nobody has cancelled.

@@ -336,6 +336,10 @@ func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
 	if err != nil {
 		return err
 	}
+	head, err := k.client.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("raise fees: %w", err)
+	}
 	ids := make([]uuid.UUID, len(stuck))
 	for i, t := range stuck {
 		ids[i] = t.operation
@@ -357,7 +361,8 @@ func (k *keySubmitter) bump(ctx context.Context, stuck []*inflight) error {
 			continue
 		}
 		old := k.state.feesOf(t)
-		if k.state.isPossible(t) && !market.outbid(old) { // its fee is not what keeps it: the chain stands still, or a node has lost it
+		passed := k.state.passedOver(t, head.Number)
+		if k.state.isPossible(t) && !market.outbid(old) && !passed { // its fee is not what keeps it, as far as one can tell
 			k.state.notRaised(t, time.Now())
 			continue
 		}

@@ -85,6 +85,7 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 	now := time.Now()
 	var failed []refusal
 	var back []*inflight // need another nonce
+	var held *inflight   // the chain's next one, which the node has and has not mined
 	taken := 0
 	for i, out := range batch {
 		t, err := out.inflight, elems[i].Error
@@ -107,6 +108,9 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 		}
 		switch verdict {
 		case sendAccepted:
+			if err != nil && !k.orphan && k.state.isNext(t, out.sent, now, k.cfg.RebroadcastAfter) { // the node has had it all the time
+				held = t
+			}
 			k.state.sent(t, out.sent, now)
 			taken++
 		case sendNonceTooLow:
@@ -148,6 +152,9 @@ func (k *keySubmitter) judge(ctx context.Context, batch []*outgoing, elems []rpc
 		}
 	}
 	k.metrics.sent.WithLabelValues(k.cfg.Chain, k.key.Hex()).Add(float64(taken))
+	if held != nil {
+		k.lookFor(ctx, held)
+	}
 	if err := k.fail(ctx, failed); err != nil {
 		return err
 	}

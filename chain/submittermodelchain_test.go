@@ -105,10 +105,14 @@ var modelRefusals = []string{
 	"insufficient funds for gas * price + value: balance 9, tx cost 21, overshot 12", "the moon is in the wrong phase",
 }
 
-// refuse has the node refuse some of the transactions, more or fewer than before, that are to take the place of one that it has taken. It never refuses what it has taken.
+// refuse has the node refuse some of the transactions, more or fewer than before, that are to take the place of one that it has taken. It never refuses what it has
+// taken. Others it says that it has already, and will not mine.
 func (m *submitterModel) refuse(s modelStep) {
 	m.node.set(func(call rpcCall) string {
 		tx := sentWith(call)
+		if tx != nil && tx.Gas() >= fillerGas && int(tx.Hash()[2])%8 < s.c%3 {
+			return "transaction already imported"
+		}
 		if tx == nil || int(tx.Hash()[0])%4 >= s.a%4 {
 			return ""
 		}

@@ -216,16 +216,19 @@ func submitTo(t *testing.T, n *node) {
 	const invokes, callers = 300, 64
 	values := make(chan int)
 	var calling sync.WaitGroup
+	var first sync.Once // failure
 	for range callers {
 		calling.Go(func() {
 			for v := range values {
 				r, err := s.client.InvokeContractAPIWithResponse(t.Context(), ns, "simple", "set", &gen.InvokeContractAPIParams{Confirm: ptr(true)},
 					gen.InvokeRequest{Input: json.RawMessage(fmt.Sprintf(`{"newValue":%d}`, v))})
-				if err != nil {
-					t.Errorf("invoke %d: %v", v, err)
-				} else if r.JSON200 == nil || r.JSON200.Status != "Succeeded" {
-					t.Errorf("invoke %d: %s %s", v, r.Status(), r.Body)
+				if err == nil && r.JSON200 != nil && r.JSON200.Status == "Succeeded" {
+					continue
 				}
+				if t.Errorf("invoke %d: %v", v, err); err == nil {
+					t.Logf("it is %s %s", r.Status(), r.Body)
+				}
+				first.Do(func() { n.describe(t, s) })
 			}
 		})
 	}
@@ -260,6 +263,19 @@ func zeroBefore(t *testing.T, s *service) {
 			t.Errorf("operation %s failed: %s", id, *op.Error)
 		}
 	}
+}
+
+// describe tells what the service and the node know of transactions that do not end.
+func (n *node) describe(t *testing.T, s *service) {
+	t.Logf("the oldest that are pending: %s", s.get(t, "/api/v1/namespaces/"+ns+"/operations?status=Pending&sort=created&limit=3").body)
+	t.Logf("status: %s", s.get(t, "/api/v1/namespaces/"+ns+"/status").body)
+	from := crypto.PubkeyToAddress(n.key.PublicKey)
+	var mined, next string
+	var pool map[string]map[string]any
+	must(t, n.client.Client().Call(&mined, "eth_getTransactionCount", from, "latest"))
+	must(t, n.client.Client().Call(&next, "eth_getTransactionCount", from, "pending"))
+	must(t, n.client.Client().Call(&pool, "txpool_inspect"))
+	t.Logf("the node's next nonces: %s mined, %s pending; pool: %v", mined, next, pool)
 }
 
 // foreign sends a transfer of nothing with the node's account, and does not mind being refused.

@@ -47,7 +47,7 @@ func startService(t testing.TB, s *service, database string) *service {
 	t.Cleanup(func() { s.stop(t) })
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	s.http = &http.Client{Transport: validating{t, transport}, Timeout: 2 * time.Minute}
+	s.http = &http.Client{Transport: validating{t, transport}, Timeout: 130 * time.Second} // longer than the service takes
 	client, err := gen.NewClientWithResponses(s.url+"/api/v1", gen.WithHTTPClient(s.http))
 	must(t, err)
 	s.client = client
