@@ -16,7 +16,10 @@ import (
 // ChainID is the dev chain's id, the one that development tools expect.
 const ChainID = 31337
 
-const blockGasLimit = 60_000_000
+const (
+	blockGasLimit = 60_000_000
+	leastTip      = 1 // wei: all that the pool takes is mined, since what is not would wait for ever
+)
 
 // genesis funds the development accounts on a chain with today's mainnet rules. It must never change for an existing
 // folder, so it depends on nothing but this code.
@@ -66,7 +69,7 @@ func ethConfig(persistent bool) (*ethconfig.Config, error) {
 	cfg.RPCTxFeeCap = 0
 	cfg.RPCGasCap = blockGasLimit
 	cfg.Miner.GasCeil = blockGasLimit
-	cfg.Miner.GasPrice = big.NewInt(1) // mine all that the pool takes: what it does not mine would wait for ever
+	cfg.Miner.GasPrice = big.NewInt(leastTip)
 	// One key may have thousands of transactions under way.
 	cfg.TxPool.AccountSlots, cfg.TxPool.AccountQueue = 65_536, 65_536
 	cfg.TxPool.GlobalSlots, cfg.TxPool.GlobalQueue = 262_144, 262_144

@@ -2,7 +2,6 @@ package devnet
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/miner"
 )
 
 // startSealing makes a block whenever transactions wait. What gathers while one block is made goes into the next: under
@@ -131,22 +129,18 @@ func (c *Chain) commit(at time.Time) *types.Block {
 	return block
 }
 
-// seal builds a block of what waits, runs it as a node runs a block from elsewhere, and makes it the head. The node's own simulated beacon takes the long
-// way that a consensus client would take: it builds an empty block too, encodes the block, and reads it back, with the sender of each transaction recovered
-// anew.
+// seal makes a block of what waits, and makes it the head.
 func (c *Chain) seal(at time.Time) (*types.Block, error) {
 	chain := c.eth.BlockChain()
-	parent := chain.CurrentBlock()
-	args := &miner.BuildPayloadArgs{
-		Parent: parent.Hash(), Timestamp: max(uint64(at.Unix()), parent.Time+1), Withdrawals: types.Withdrawals{}, BeaconRoot: new(common.Hash),
-	}
-	_, _ = rand.Read(args.Random[:]) // it never fails
-	block, _, err := c.eth.Miner().BuildTestingPayload(args, nil, false, nil)
+	d, err := newDraft(chain, chain.CurrentBlock(), at)
 	if err != nil {
-		return nil, fmt.Errorf("build a block: %w", err)
+		return nil, err
 	}
-	if _, err := chain.InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
-		return nil, fmt.Errorf("insert block %s: %w", block.Number(), err)
+	defer d.evm.Release()
+	d.fill(c.eth.TxPool())
+	block, err := d.finish(c.eth.ChainDb())
+	if err != nil {
+		return nil, err
 	}
 	c.rememberSenders(block)
 	if _, err := chain.SetCanonical(block); err != nil {
@@ -196,12 +190,17 @@ const epoch = 32 // blocks
 func (c *Chain) Mine() common.Hash {
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
-	// The pool takes up what was sent in the background.
+	// The pool takes up what was sent in the background, and so it learns of blocks. What comes while it learns of one may have to wait for the next.
+	c.syncPool()
+	c.commit(time.Now())
+	c.syncPool()
+	return c.eth.BlockChain().CurrentBlock().Hash()
+}
+
+func (c *Chain) syncPool() {
 	if err := c.eth.TxPool().Sync(); err != nil {
 		c.log.Warn("the dev chain's pool does not answer", "error", err)
 	}
-	c.commit(time.Now())
-	return c.eth.BlockChain().CurrentBlock().Hash()
 }
 
 // SetAutomine switches the making of blocks on demand on or off.
