@@ -59,7 +59,7 @@ func TestOperationFromAcceptanceToOutcome(t *testing.T) {
 	}
 	claimed(t, db, func(ctx context.Context, lease store.Lease) {
 		calls, err := db.UnassignedOutbox(ctx, "dev", operationKey, 10)
-		if err != nil || len(calls) != 1 || calls[0].Gas != 25_150 || calls[0].Value.Int64() != 5 || *calls[0].To != (common.Address{8}) {
+		if err != nil || len(calls) != 1 || calls[0].Gas != 100_150 || calls[0].Value.Int64() != 5 || *calls[0].To != (common.Address{8}) {
 			t.Fatalf("%+v, %v", calls, err)
 		}
 		filler := store.NewID()
