@@ -27,23 +27,6 @@ import (
 
 var signer = types.LatestSignerForChainID(big.NewInt(devnet.ChainID))
 
-func startChain(t testing.TB, cfg devnet.ChainConfig) *devnet.Chain {
-	t.Helper()
-	if cfg.Listen == "" {
-		cfg.Listen = "127.0.0.1:0"
-	}
-	chain, err := devnet.StartChain(context.Background(), cfg, discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := chain.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return chain
-}
-
 func transfer(account devnet.Account, nonce uint64) *types.Transaction {
 	to := common.HexToAddress("0x00000000000000000000000000000000000000aa")
 	return types.MustSignNewTx(account.Key, signer, &types.DynamicFeeTx{
@@ -91,7 +74,7 @@ func TestChainContinuesAfterAStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	begin := time.Now()
-	chain := startChain(t, devnet.ChainConfig{Dir: dir})
+	chain := devnet.StartForTest(t, devnet.ChainConfig{Dir: dir})
 	t.Logf("first start took %s", time.Since(begin))
 	client := ethclient.NewClient(chain.Attach())
 	accounts, _ := devnet.Accounts()
@@ -119,7 +102,7 @@ func TestChainContinuesAfterAStop(t *testing.T) {
 	}
 
 	begin = time.Now()
-	chain = startChain(t, devnet.ChainConfig{Dir: dir})
+	chain = devnet.StartForTest(t, devnet.ChainConfig{Dir: dir})
 	t.Logf("second start took %s", time.Since(begin))
 	client = ethclient.NewClient(chain.Attach())
 	defer client.Close()
@@ -189,7 +172,7 @@ func TestChainSurvivesSuddenDeath(t *testing.T) {
 			}
 		}
 	}
-	chain := startChain(t, devnet.ChainConfig{Dir: dir})
+	chain := devnet.StartForTest(t, devnet.ChainConfig{Dir: dir})
 	client := ethclient.NewClient(chain.Attach())
 	defer client.Close()
 	for _, hash := range sent {
@@ -226,7 +209,7 @@ func TestABusyPortNamesTheFlag(t *testing.T) {
 func TestAChainFolderHasOneUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	startChain(t, devnet.ChainConfig{Dir: dir})
+	devnet.StartForTest(t, devnet.ChainConfig{Dir: dir})
 	_, err := devnet.StartChain(context.Background(), devnet.ChainConfig{Dir: dir, Listen: "127.0.0.1:0"}, discard)
 	if !errors.Is(err, devnet.ErrFolderInUse) {
 		t.Errorf("got %v, want ErrFolderInUse", err)
@@ -235,7 +218,7 @@ func TestAChainFolderHasOneUser(t *testing.T) {
 
 func TestOnePortServesHTTPAndWebSocketToLoopbackPagesOnly(t *testing.T) {
 	t.Parallel()
-	chain := startChain(t, devnet.ChainConfig{})
+	chain := devnet.StartForTest(t, devnet.ChainConfig{})
 	if strings.TrimPrefix(chain.HTTPURL(), "http") != strings.TrimPrefix(chain.WSURL(), "ws") {
 		t.Errorf("two ports: %s and %s", chain.HTTPURL(), chain.WSURL())
 	}
@@ -283,7 +266,7 @@ func TestOnePortServesHTTPAndWebSocketToLoopbackPagesOnly(t *testing.T) {
 
 func TestLargeBatchesAndUnderpaidTransactions(t *testing.T) {
 	t.Parallel()
-	chain := startChain(t, devnet.ChainConfig{})
+	chain := devnet.StartForTest(t, devnet.ChainConfig{})
 	client, err := rpc.Dial(chain.HTTPURL())
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +309,7 @@ func BenchmarkSealing(b *testing.B) {
 			if place == "disk" {
 				cfg.Dir = b.TempDir()
 			}
-			chain := startChain(b, cfg)
+			chain := devnet.StartForTest(b, cfg)
 			client, err := rpc.Dial(chain.WSURL())
 			if err != nil {
 				b.Fatal(err)
@@ -380,7 +363,7 @@ func BenchmarkSealing(b *testing.B) {
 func BenchmarkBlock(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			chain := startChain(b, devnet.ChainConfig{})
+			chain := devnet.StartForTest(b, devnet.ChainConfig{})
 			client, err := rpc.Dial(chain.WSURL())
 			if err != nil {
 				b.Fatal(err)

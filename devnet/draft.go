@@ -35,21 +35,17 @@ type draft struct {
 	header *types.Header
 	state  *state.StateDB
 	evm    *vm.EVM
-	signer types.Signer
 	gas    *core.GasPool
-	began  time.Time
 
 	body     types.Body
 	receipts []*types.Receipt
 	size     uint64
-	blobs    int
-	maxBlobs int
 }
 
 // newDraft begins a block after parent, with what the protocol does before the first transaction.
 func newDraft(chain *core.BlockChain, parent *types.Header, at time.Time) (*draft, error) {
 	config, number := chain.Config(), new(big.Int).Add(parent.Number, common.Big1)
-	timestamp := max(uint64(max(at.Unix(), 0)), parent.Time+1) //nolint:gosec // no time is before 1970
+	timestamp := uint64(max(at.Unix(), int64(parent.Time)+1)) //nolint:gosec // times of day
 	excess := eip4844.CalcExcessBlobGas(config, parent, timestamp)
 	header := &types.Header{
 		ParentHash: parent.Hash(), Number: number, GasLimit: core.CalcGasLimit(parent.GasLimit, blockGasLimit), Time: timestamp, Difficulty: new(big.Int),
@@ -61,8 +57,8 @@ func newDraft(chain *core.BlockChain, parent *types.Header, at time.Time) (*draf
 		return nil, fmt.Errorf("open the state of block %s: %w", parent.Number, err)
 	}
 	d := &draft{
-		chain: chain, header: header, state: statedb, signer: types.MakeSigner(config, number, timestamp), gas: core.NewGasPool(header.GasLimit), began: time.Now(),
-		body: types.Body{Withdrawals: types.Withdrawals{}}, size: uint64(header.Size()), maxBlobs: eip4844.MaxBlobsPerBlock(config, timestamp),
+		chain: chain, header: header, state: statedb, gas: core.NewGasPool(header.GasLimit), body: types.Body{Withdrawals: types.Withdrawals{}},
+		size: uint64(header.Size()),
 	}
 	d.evm = vm.NewEVM(core.NewEVMBlockContext(header, chain, &header.Coinbase), statedb, config, vm.Config{})
 	d.evm.SetJumpDestCache(chain.JumpDestCache())
@@ -73,20 +69,22 @@ func newDraft(chain *core.BlockChain, parent *types.Header, at time.Time) (*draf
 
 // fill runs what waits in the pool, the best paid first and each account's in the order of their nonces, as far as it fits.
 func (d *draft) fill(pool *txpool.TxPool) {
+	began, config := time.Now(), d.chain.Config()
 	filter := txpool.PendingFilter{
 		MinTip: uint256.NewInt(leastTip), BaseFee: uint256.MustFromBig(d.header.BaseFee),
-		BlobFee: uint256.MustFromBig(eip4844.CalcBlobFee(d.chain.Config(), d.header)), BlobVersion: types.BlobSidecarVersion1,
+		BlobFee: uint256.MustFromBig(eip4844.CalcBlobFee(config, d.header)), BlobVersion: types.BlobSidecarVersion1,
 	}
-	if d.chain.Config().IsOsaka(d.header.Number, d.header.Time) {
+	if config.IsOsaka(d.header.Number, d.header.Time) {
 		filter.GasLimitCap = params.MaxTxGas // EIP-7825
 	}
 	plain, _ := pool.Pending(filter)
 	filter.BlobTxs = true
 	blobs, _ := pool.Pending(filter)
+	signer, maxBlobGas := types.MakeSigner(config, d.header.Number, d.header.Time), eip4844.MaxBlobGasPerBlock(config, d.header.Time)
 	queues := [2]*txorder.TransactionsByPriceAndNonce{
-		txorder.NewTransactionsByPriceAndNonce(d.signer, plain, d.header.BaseFee), txorder.NewTransactionsByPriceAndNonce(d.signer, blobs, d.header.BaseFee),
+		txorder.NewTransactionsByPriceAndNonce(signer, plain, d.header.BaseFee), txorder.NewTransactionsByPriceAndNonce(signer, blobs, d.header.BaseFee),
 	}
-	for time.Since(d.began) < maxDrafting && d.left() >= params.TxGas {
+	for time.Since(began) < maxDrafting && d.left() >= params.TxGas {
 		queue := queues[0]
 		next, tip := queue.Peek()
 		if blob, blobTip := queues[1].Peek(); blob != nil && (next == nil || tip.Lt(blobTip)) {
@@ -95,7 +93,7 @@ func (d *draft) fill(pool *txpool.TxPool) {
 		if next == nil {
 			return
 		}
-		if next.Gas > d.left() || d.blobs+int(next.BlobGas/params.BlobTxBlobGasPerBlob) > d.maxBlobs { //nolint:gosec // a few blobs
+		if next.Gas > d.left() || *d.header.BlobGasUsed+next.BlobGas > maxBlobGas {
 			queue.Pop()
 			continue
 		}
@@ -104,7 +102,8 @@ func (d *draft) fill(pool *txpool.TxPool) {
 			queue.Pop()
 			continue
 		}
-		if d.size+tx.WithoutBlobTxSidecar().Size() > maxBlockSize {
+		tx = tx.WithoutBlobTxSidecar() // blobs travel beside the block
+		if d.size+tx.Size() > maxBlockSize {
 			return
 		}
 		if err := d.run(tx); err == nil || errors.Is(err, core.ErrNonceTooLow) { // the pool learns late of what the last block has mined
@@ -127,10 +126,8 @@ func (d *draft) run(tx *types.Transaction) error {
 		d.gas.Set(gas)
 		return err //nolint:wrapcheck // it is judged, and goes no further
 	}
-	tx = tx.WithoutBlobTxSidecar()
 	d.body.Transactions, d.receipts = append(d.body.Transactions, tx), append(d.receipts, receipt)
 	d.size += tx.Size()
-	d.blobs += len(tx.BlobHashes())
 	*d.header.BlobGasUsed += receipt.BlobGasUsed
 	d.header.GasUsed = d.gas.Used()
 	return nil

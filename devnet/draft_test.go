@@ -1,9 +1,7 @@
 package devnet
 
 import (
-	"context"
 	"encoding/json"
-	"log/slog"
 	"math/big"
 	"testing"
 	"time"
@@ -24,20 +22,6 @@ var (
 	testChainID = big.NewInt(ChainID)
 	testSigner  = types.LatestSignerForChainID(testChainID)
 )
-
-func startManual(t *testing.T) *Chain {
-	t.Helper()
-	chain, err := StartChain(context.Background(), ChainConfig{Listen: "127.0.0.1:0", Manual: true}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := chain.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return chain
-}
 
 // examine has a node that knows nothing run all blocks of the chain as blocks from elsewhere, which compares every root, sum and limit with its own, and returns them.
 func (c *Chain) examine(t *testing.T) []*types.Block {
@@ -95,7 +79,7 @@ func call(nonce uint64, tip int64, to *common.Address, gas uint64, data []byte) 
 // TestBlocksAreWhatAnyNodeTakes makes blocks of everything that there is.
 func TestBlocksAreWhatAnyNodeTakes(t *testing.T) {
 	t.Parallel()
-	c := startManual(t)
+	c := StartForTest(t, ChainConfig{Manual: true})
 	accounts, err := Accounts()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +165,7 @@ func withBlob(t *testing.T) *types.BlobTx {
 // TestWhatCannotBeInABlockLeavesNoTrace also has the block end when it is full.
 func TestWhatCannotBeInABlockLeavesNoTrace(t *testing.T) {
 	t.Parallel()
-	c := startManual(t)
+	c := StartForTest(t, ChainConfig{Manual: true})
 	accounts, err := Accounts()
 	if err != nil {
 		t.Fatal(err)
