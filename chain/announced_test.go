@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -111,6 +112,9 @@ func TestAnnouncedBlocksAreReadInOneMessage(t *testing.T) {
 			storage := contracts.SimpleStorage()
 			address := chain.Deploy(t, storage)
 			l := r.listen(storage, changed, &address, "oldest")
+			if !c.oneByOne {
+				r.cfg.PollInterval = time.Minute // on a busy machine it looks by itself before it is told
+			}
 			r.start()
 			r.reached(chain.Head() - c.confirmations)
 			var together, alone atomic.Int64
@@ -138,7 +142,7 @@ func TestAnnouncedBlocksAreReadInOneMessage(t *testing.T) {
 			if c.confirmations > 0 && together.Load() > 0 || c.confirmations == 0 && together.Load() == 0 {
 				t.Errorf("%d requests for logs came with the head", together.Load())
 			}
-			if c.oneByOne && alone.Load() < blocks || !c.oneByOne && alone.Load() >= blocks { // now and then an announcement is late
+			if c.oneByOne && alone.Load() < blocks || !c.oneByOne && alone.Load() > blocks/2 { // now and then an announcement is late
 				t.Errorf("%d requests for logs came alone", alone.Load())
 			}
 		})
