@@ -21,8 +21,14 @@ import (
 // openHistory returns a database of its own with the namespaces default and other.
 func openHistory(t testing.TB) *store.DB {
 	t.Helper()
+	return openHistoryAt(t, store.Config{URL: pgtest.New(t)})
+}
+
+// openHistoryAt is openHistory in the database that the settings name.
+func openHistoryAt(t testing.TB, cfg store.Config) *store.DB {
+	t.Helper()
 	ctx := context.Background()
-	db, err := store.Open(ctx, store.Config{URL: pgtest.New(t)}, slog.New(slog.DiscardHandler))
+	db, err := store.Open(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,15 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -276,17 +273,7 @@ func TestReadersAtTheSameTime(t *testing.T) {
 func TestWhatWasRecordedMeanwhileIsSeen(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
-	db, err := store.Open(t.Context(), store.Config{URL: url}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.EnsureChain(t.Context(), "dev", big.NewInt(31337), common.Hash{1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.EnsureNamespace(t.Context(), "default", "dev"); err != nil {
-		t.Fatal(err)
-	}
+	db := openHistoryAt(t, store.Config{URL: url})
 	l := createListener(t, db, "default", 0)
 	raw, err := sql.Open("postgres", url)
 	if err != nil {

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"math/big"
 	"testing"
 	"time"
@@ -18,17 +17,7 @@ import (
 func TestStatementsGoByIndexes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
-	db, err := store.Open(t.Context(), store.Config{URL: url, MaxConns: 4}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.EnsureChain(t.Context(), "dev", big.NewInt(31337), common.Hash{1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.EnsureNamespace(t.Context(), "default", "dev"); err != nil {
-		t.Fatal(err)
-	}
+	db := openHistoryAt(t, store.Config{URL: url, MaxConns: 4})
 	const operations = 300
 	claimed(t, db, func(ctx context.Context, lease store.Lease) {
 		for i := range operations {
